@@ -148,19 +148,27 @@ class LinearizedCase:
 
         That of the measured efforts would explain their own errors.
         """
-        samples, (jerk, snap) = self.samples, jerks(self.samples.whole.pieces)
-        q, v, a, h = samples.q, samples.v, samples.a, _TIME_STEP
+        q, v, a, (jerk, snap), h = self.samples.q, self.samples.v, self.samples.a, self.jerk, _TIME_STEP
         near = [(q + t * v + t**2 / 2 * a, v + t * a + t**2 / 2 * jerk, a + t * jerk + t**2 / 2 * snap) for t in (-h, 0.0, h)]
         before, now, after = (self._smooth_torque(*state) for state in near)
         return (before - 2 * now + after) / h**2
 
-    def _smooth_torque(self, q: Array, v: Array, a: Array) -> Array:
-        """Torque of another motion without dry friction, which has no slope; rotor inertia and viscous friction have."""
-        scale = positive(rms(np.stack([friction_columns(self.samples, j) for j in range(self.n)]), 1))
-        smooth = self.drag / scale
+    @cached_property
+    def jerk(self) -> tuple[Array, Array]:
+        """Jerk and its derivative, shape (N, n) each."""
+        return jerks(self.samples.whole.pieces)
+
+    @cached_property
+    def _smooth_drag(self) -> Array:
+        """Drag of rotor inertia and viscous friction per unit of their columns, shape (n, k); 0 for dry friction."""
+        smooth = self.drag / positive(rms(np.stack([friction_columns(self.samples, j) for j in range(self.n)]), 1))
         smooth[:, ~np.isin(np.arange(smooth.shape[1]) % OF_ONE, (0, VISCOUS))] = 0.0
+        return smooth
+
+    def _smooth_torque(self, q: Array, v: Array, a: Array) -> Array:
+        """Torque of another motion without dry friction, which has no slope."""
         motion = self.samples.with_motion(q, v, a)
-        friction = np.column_stack([friction_columns(motion, j) @ own for j, own in enumerate(smooth)])
+        friction = np.column_stack([friction_columns(motion, j) @ own for j, own in enumerate(self._smooth_drag)])
         return np.asarray(rigid_torque(self.robot, self.theta, q, v, a) + friction)
 
     @cached_property
@@ -190,7 +198,7 @@ class LinearizedCase:
     @cached_property
     def late(self) -> Mapping[int, Array]:
         """Effect of a lead of each moving joint's positions by a second on all torques, shape (N, n) each."""
-        samples, (jerk, _) = self.samples, jerks(self.samples.whole.pieces)
+        samples, (jerk, _) = self.samples, self.jerk
         return {j: self.torque_by(j, samples.v[:, j], samples.a[:, j], jerk[:, j]) for j in self.moving}
 
     @cached_property

@@ -197,9 +197,6 @@ class NullModel:
         order, count = np.argsort(block, kind="stable"), np.bincount(block)
         ends = np.cumsum(count)
 
-        def by_block(x: Array) -> list[Array]:
-            return np.split(x, ends[:-1], axis=1)
-
         def sums(x: Array) -> Array:  # over the rows and the samples of each block
             return np.diff(np.cumsum(x.sum(axis=0), axis=0)[ends - 1], axis=0, prepend=0.0)
 
@@ -209,11 +206,12 @@ class NullModel:
         for rows, members in grouped((rows, k) for k, rows in enumerate(acting)).items():
             equations, joints = self.solution.equations.of_rows(rows), [self.moving[k] for k in rows]
             weights, residual = (x[list(rows)][:, order, None] for x in (self.weights, self.residual))
-            design = by_block(self.design.columns[list(rows)][:, order].swapaxes(1, 2).copy().swapaxes(1, 2))
+            design = np.split(self.design.columns[list(rows)][:, order].swapaxes(1, 2), ends[:-1], axis=2)  # [X Z]ᵀ in blocks
             for some in batches(members, AT_ONCE, lambda k: groups[k].shape[2]):
                 columns = np.concatenate([groups[k][:, joints] for k in some], axis=2)[order].transpose(1, 0, 2) * weights
                 # [X Z]ᵀ F_b and C [X Z]ᵀ F_b of all groups, shape (rows, m + k, K, B)
-                moments = np.stack([x.swapaxes(1, 2) @ y for x, y in zip(design, by_block(columns), strict=True)], axis=3)
+                pairs = zip(design, np.split(columns, ends[:-1], axis=1), strict=True)
+                moments = np.stack([x @ y for x, y in pairs], axis=3)
                 theta, own = equations.solve(moments.reshape(*moments.shape[:2], -1))
                 solved = np.concatenate([np.broadcast_to(theta, (len(rows), *theta.shape)), own], axis=1).reshape(moments.shape)
                 score, end = sums(columns * residual), 0

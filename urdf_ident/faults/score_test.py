@@ -143,17 +143,15 @@ class _Scores:
         scatter: Variances of the scores between blocks about these sizes, shape (T,).
         free: Degrees of freedom of the scatter, shape (T,).
         coefficients: Those of the columns, shape (T, k).
-        acts: How much it acts at each sample, shape (T, N).
     """
 
     family: FaultFamily
-    whens: Sequence[When]
+    times: _Times
     support: Array
     numbers: Array
     scatter: Array
     free: Array
     coefficients: Array
-    acts: Array
 
 
 def find_faults(at: LinearizedCase, null: NullModel) -> tuple[list[Fault], list[FaultFamily]]:
@@ -299,10 +297,9 @@ def _scores(
     of_faults = [[family.throughout, *[family.of_single_logs] * (len(throughout.whens) - 1)] for family in lasting]
     tried = [(family, throughout.some(which)) for family, which in zip(lasting, of_faults, strict=True) if any(which)]
     out = []
-    for some in (tried, [(family, windows) for family in temporary]):
-        if some:
-            of_blocks = null.scores([family.together for family, _ in some], some[0][1].block, some[0][1].sets)
-            out += [_score(at, null, *one, scores) for one, scores in zip(some, of_blocks, strict=True)]
+    for times, some in ((throughout, tried), (windows, [(family, windows) for family in temporary])):
+        of_blocks = null.scores([family.together for family, _ in some], times.block, times.sets)
+        out += [_score(at, null, *one, scores) for one, scores in zip(some, of_blocks, strict=True)]
     return out
 
 
@@ -349,7 +346,7 @@ def _score(at: LinearizedCase, null: NullModel, family: FaultFamily, times: _Tim
         numbers = np.where((weights != 0) @ turned >= x.shape[1], numbers, 0)
     numbers = np.where(family.impossible_sign * x[:, 0] > 0, 0, numbers)
     scatter = np.maximum(scatter, null.solution.noise)
-    return _Scores(family, times.whens, np.sum(x * total, axis=1), numbers, scatter, np.maximum(free, 1.0), x, times.acts)
+    return _Scores(family, times, np.sum(x * total, axis=1), numbers, scatter, np.maximum(free, 1.0), x)
 
 
 class _Times(NamedTuple):
@@ -385,10 +382,9 @@ class _Times(NamedTuple):
         whens = [when for when, one in zip(self.whens, which, strict=True) if one]
         return self._replace(whens=whens, of_sets=self.of_sets[list(which)])
 
-    @property
-    def acts(self) -> Array:
-        """How much a fault acts at each sample, shape (T, N)."""
-        return np.asarray(self.weights[:, self.block])
+    def acts(self, t: int) -> Array:
+        """How much a fault acts at each sample at one of the times, shape (N,)."""
+        return np.asarray((self.of_sets[t] @ self.sets)[self.block])
 
 
 def _windows(at: LinearizedCase) -> _Times:
@@ -429,7 +425,7 @@ def _inverse(information: Array, square: Array) -> tuple[Array, Array]:
 def _fault(at: LinearizedCase, null: NullModel, tested: _Tested, rank: float) -> Fault:
     """A score as a fault, with its gain and effect."""
     scores, t, moving, family = tested.scores, tested.t, at.moving, tested.scores.family
-    together = null.whitened(family.together * scores.acts[t][:, None, None])
+    together = null.whitened(family.together * scores.times.acts(t)[:, None, None])
     nuisance, columns = together[:, :, : family.known], together[:, :, family.known :]
     effect = columns @ scores.coefficients[t]
     acts = np.any(effect != 0, axis=0)
@@ -455,7 +451,7 @@ def _fault(at: LinearizedCase, null: NullModel, tested: _Tested, rank: float) ->
     size = float(x[0]) if len(x) == 1 else float(np.ptp(x) if family.per_log else np.linalg.norm(x))
     torque = np.zeros((len(at.samples), at.n))
     torque[:, moving] = -(effect / positive(null.weights)).T * (null.weights > 0).T
-    when = scores.whens[t]
+    when = scores.times.whens[t]
     whole = np.sqrt(12.0) if when.drift else 1.0  # its RMS over one that grows from -1/2 to 1/2
     share = float(np.linalg.norm(whole * rms(torque[acts], axis=0) / at.size)) if acts.any() else 0.0
     return Fault(family, when, size, tested.chance, float(gains.sum()), rank, left, matters, share, torque)
