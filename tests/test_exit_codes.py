@@ -79,6 +79,15 @@ def test_a_report_that_fails_leaves_results_verdict_and_one_line(
         )
 
 
+def test_a_failure_after_results_were_written_names_them(cell: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ModelError("no next motion")
+
+    monkeypatch.setattr("urdf_ident.cli.identify.run_design", broken)
+    result = run(*IDENTIFY, "-o", "out", "--next", "next.csv", cwd=cell)
+    assert_refused(result, 2, "no next motion; written before: out/.*identification.json")
+
+
 def test_a_refused_payload_leaves_the_identification_in_json(
     cell: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

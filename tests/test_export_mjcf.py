@@ -114,6 +114,17 @@ def test_random_robots(seed: int) -> None:
     assert_same_torques(robot, theta, mujoco.MjModel.from_xml_string(mjcf), armature, samples=20)
 
 
+@pytest.mark.parametrize(
+    ("file", "lock"),
+    [("ur10e/ur10e.urdf", {}), ("panda/panda.urdf", {"panda_finger_joint1": 0.02, "panda_finger_joint2": 0.01})],
+)
+def test_real_robots_1000_states(data: Path, file: str, lock: dict[str, float]) -> None:
+    robot = Robot.from_urdf(data / file, lock=lock)
+    theta = changed(np.random.default_rng(4), robot.inertials, 0.1).ravel()
+    mjcf, _ = mjcf_text(robot, theta, armature=dict.fromkeys(robot.joints, 0.3))
+    assert_same_torques(robot, theta, mujoco.MjModel.from_xml_string(mjcf), dict.fromkeys(robot.joints, 0.3), samples=1000)
+
+
 def test_bad_input_writes_nothing(tmp_path: Path) -> None:
     robot = Robot.from_urdf(ARM, lock={"k_lock": 0.8})
     theta = robot.inertials.ravel()

@@ -155,7 +155,7 @@ def test_bad_files_give_one_line_that_finds_the_place(case: str, tmp_path: Path)
     path.write_text(text)
     with pytest.raises(UrdfError, match=words) as caught:
         Robot.from_urdf(path)
-    assert "arm.urdf" in str(caught.value)
+    assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
 
 
