@@ -20,6 +20,7 @@ import pinocchio as pin
 import pytest
 import yaml
 
+from urdf_ident import BaseParameters, DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.plant import RigidPlant
 
@@ -80,6 +81,19 @@ def arm_urdf(axes: str = "zyyxyx", *, fixed_tip: bool = True, kind: str = "revol
 def robot() -> Robot:
     """An arm of three joints."""
     return Robot.from_urdf(arm_urdf("zyx"))
+
+
+@pytest.fixture(scope="module")
+def model() -> DynamicModel:
+    """A model of that arm with motors that two joints share."""
+    from motion_samples import coupled_model
+
+    return coupled_model()
+
+
+@pytest.fixture(scope="module")
+def base(model: DynamicModel) -> BaseParameters:
+    return model.base()
 
 
 @pytest.fixture(scope="module")

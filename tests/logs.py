@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 from conftest import rnea
 
+from urdf_ident import Drive, Judgement, Recording
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.inspect import examine_logs
+from urdf_ident.signals.config import SignalConfig
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,19 @@ def make_log(
 ) -> Path:
     """A noisy log of a random motion of this robot."""
     t, q, v, a = fourier(robot.n, seconds, rate, seed)
-    tau = torques(robot, Truth.of(robot.n), q, v, a)
-    generator = np.random.default_rng(1000 + seed)
-    scale = noise * tau.std(axis=0)
-    q = q + 1e-5 * generator.standard_normal(q.shape)
-    return write_csv(path, robot.joints, t, q, tau + scale * generator.standard_normal(tau.shape))
+    log = recorded(robot, t, q, torques(robot, Truth.of(robot.n), q, v, a), noise=noise, seed=1000 + seed)
+    return write_csv(path, robot.joints, t, log.position, log.effort)
+
+
+def recorded(
+    robot: Robot, t, q, tau, *, noise: float = 0.02, seed: int | np.random.Generator = 0, name: str = "log"
+) -> Recording:
+    """A log of noisy positions, and of efforts with noise of this fraction of their deviations."""
+    draw = np.random.default_rng(seed).standard_normal((2, *q.shape))
+    return Recording(name, robot.joints, t, q + 1e-5 * draw[0], effort=tau + noise * tau.std(axis=0) * draw[1])
+
+
+def found_in(*logs: Recording, robot: Robot, drive: Drive | None = None, **signals) -> list[list[Judgement]]:
+    """What is found in each of these logs, beyond what is only noted."""
+    reports = examine_logs(logs, robot, drive or Drive.build(robot.n), SignalConfig(**signals))
+    return [[item for item in report.findings if item.severity != "info"] for report in reports]

@@ -238,27 +238,21 @@ def test_no_print_assert_or_exit_in_the_library() -> None:
                 assert ast.unparse(node.func) not in ("print", "sys.exit", "exit"), f"{ast.unparse(node)} in {path}"
 
 
-def test_library_loads_without_heavy_packages() -> None:
-    code = (
-        "import sys, urdf_ident.cli; "
-        "heavy = {'cvxpy', 'meshcat', 'matplotlib', 'sklearn', 'scipy', 'pinocchio', 'numpy'} & set(sys.modules); "
-        "sys.exit(', '.join(heavy) or 0)"
-    )
+@pytest.mark.parametrize(
+    ("modules", "unwanted"),
+    [
+        ("urdf_ident.cli", "cvxpy meshcat matplotlib sklearn scipy pinocchio numpy"),
+        # a tenth of the modules serve two encoders, payloads, pictures or estimators that simulate
+        (
+            "urdf_ident.pipeline.identify, urdf_ident.result.write",
+            "urdf_ident.simulation.simulate urdf_ident.pipeline.compensate urdf_ident.pipeline.payload urdf_ident.result.plots",
+        ),
+    ],
+)
+def test_nothing_is_imported_before_it_is_needed(modules: str, unwanted: str) -> None:
+    code = f"import sys, {modules}; sys.exit(', '.join({set(unwanted.split())!r} & set(sys.modules)) or 0)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, f"the command line imports {result.stderr} before it needs to"
-
-
-def test_identification_imports_what_its_settings_ask_for() -> None:
-    """A tenth of the modules serve two encoders, payloads, pictures or estimators that simulate."""
-    others = {
-        f"urdf_ident.{name}" for name in ("simulation.simulate", "pipeline.compensate", "pipeline.payload", "result.plots")
-    }
-    code = (
-        "import sys, urdf_ident.pipeline.identify, urdf_ident.result.write; "
-        f"sys.exit(', '.join({others!r} & set(sys.modules)) or 0)"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, f"identification imports {result.stderr} before it needs to"
+    assert result.returncode == 0, f"{modules} imports {result.stderr} before it needs to"
 
 
 def test_a_public_class_name_has_one_meaning() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
 import pytest
 from conftest import load_script
-
-from urdf_ident.pipeline.inspect import examine_logs
-from urdf_ident.project import parse_project
+from logs import found_in
 
 
 @pytest.fixture(scope="module")
@@ -35,28 +34,22 @@ def test_its_prediction_intervals_hold_measured_torque_at_reversals_too(row: dic
     assert row["width"] <= 1.5  # the goal of 1.3 times the ideal width is met on rich logs only
 
 
-def test_four_sound_seconds_are_not_doubted_because_the_urdf_is_wrong_by_a_fifth(arms: ModuleType) -> None:
-    """Other inertias explain it, and joints that turn back three times tell nothing between the two."""
-    one = arms.arm(73)
-    logs = arms.training(one, "four", np.random.default_rng([11, 73, arms.KINDS.index("four")]))
-    (report,) = examine_logs(logs, one.robot, one.drive, parse_project({}).signal_config())
-    assert {item.id for item in report.findings if item.severity != "info"} == {"short"}
-
-
-def test_the_same_sine_on_all_joints_tells_nothing_between_two_interpretations(arms: ModuleType) -> None:
-    """All torques are functions of one position: this sound log was refused for the direction of gravity."""
-    one = arms.arm(416)
-    logs = arms.training(one, "same", np.random.default_rng([11, 416, len(arms.KINDS) + arms.POOR.index("same")]))
-    (report,) = examine_logs(logs, one.robot, one.drive, parse_project({}).signal_config())
-    assert not [item.id for item in report.findings if item.severity != "info"]
-
-
-def test_short_offsets_between_axes_are_fitted_exactly_and_raise_no_doubt_about_an_axis(arms: ModuleType) -> None:
-    """Columns of bodies with nearly meeting axes nearly coincide; a ridge on them left 2 % of an effort unexplained."""
-    one, rng = arms.arm(5302), np.random.default_rng(1)
-    logs = [one.log("run", arms.wander(one, rng, 10.0, 2.0), rng)]
-    (report,) = examine_logs(logs, one.robot, one.drive, parse_project({}).signal_config())
-    assert not [item.id for item in report.findings if item.severity != "info"]
+@pytest.mark.parametrize(
+    ("number", "kind", "seed", "ids"),
+    [
+        # other inertias than a URDF that is wrong by a fifth explain it, and joints that turn back three times tell nothing
+        (73, "four", lambda arms: [11, 73, arms.KINDS.index("four")], {"short"}),
+        # the same sine on all joints: all torques are functions of one position, and gravity seemed to point elsewhere
+        (416, "same", lambda arms: [11, 416, len(arms.KINDS) + arms.POOR.index("same")], set()),
+        # columns of bodies with nearly meeting axes nearly coincide; a ridge on them left 2 % of an effort unexplained
+        (5302, "wander", lambda arms: 1, set()),
+    ],
+)
+def test_sound_logs_of_odd_arms_are_not_doubted(arms: ModuleType, number: int, kind: str, seed: Callable, ids: set) -> None:
+    one, rng = arms.arm(number), np.random.default_rng(seed(arms))
+    logs = [one.log("run", arms.wander(one, rng, 10.0, 2.0), rng)] if kind == "wander" else arms.training(one, kind, rng)
+    (found,) = found_in(*logs, robot=one.robot, drive=one.drive)
+    assert {item.id for item in found} == ids
 
 
 def test_a_sensor_of_a_gantry_that_saturates_is_named(arms: ModuleType) -> None:
@@ -71,5 +64,4 @@ def test_a_sensor_of_a_gantry_that_saturates_is_named(arms: ModuleType) -> None:
         return replace(log, effort=effort)
 
     for logs, expected in ((sound, []), ([saturated(log) for log in sound], ["effort-saturates"])):
-        reports = examine_logs(logs, one.robot, one.drive, parse_project({}).signal_config())
-        assert [item.id for item in reports[0].findings if item.severity == "warning"] == expected
+        assert [item.id for item in found_in(*logs, robot=one.robot, drive=one.drive)[0]] == expected

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from estimation_samples import as_log, coloured, stacked
-from motion_samples import coupled_model, make_segment, robot_3r, truth
+from motion_samples import make_segment, robot_3r, truth
 from real_ur10e import constants_given, read_logs
 
 from urdf_ident import BaseParameters, DynamicModel, Robot, robot_path
@@ -23,16 +23,6 @@ from urdf_ident.statistics.least_squares import solve
 from urdf_ident.statistics.statistic import StatisticSet
 
 pytestmark = pytest.mark.usefixtures("unexamined")
-
-
-@pytest.fixture(scope="module")
-def model() -> DynamicModel:
-    return coupled_model()
-
-
-@pytest.fixture(scope="module")
-def base(model: DynamicModel) -> BaseParameters:
-    return model.base()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 import statsmodels.api as sm
 from estimation_samples import as_log, stacked
 from logs import make_log
-from motion_samples import coupled_model, make_segment, robot_3r, truth
+from motion_samples import make_segment, robot_3r, truth
 
 from urdf_ident import DynamicModel, identify, load, read_recording
 from urdf_ident.errors import ProjectError
@@ -25,11 +25,6 @@ from urdf_ident.statistics.least_squares import solve
 from urdf_ident.statistics.statistic import StatisticSet
 
 pytestmark = pytest.mark.usefixtures("unexamined")
-
-
-@pytest.fixture(scope="module")
-def model() -> DynamicModel:
-    return coupled_model()
 
 
 def test_the_f_test_is_the_one_of_statsmodels(model: DynamicModel) -> None:

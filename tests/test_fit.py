@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from motion_samples import coupled_model, make_segment, raw_rows, truth
+from motion_samples import make_segment, raw_rows, truth
 from scipy import stats
 
 from urdf_ident import BaseParameters, DynamicModel, Segment
@@ -16,16 +16,6 @@ from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
 SIGMA = np.array([0.5, 0.01, 0.002])  # per row group: joint 1, actuators 2 and 3
-
-
-@pytest.fixture(scope="module")
-def model() -> DynamicModel:
-    return coupled_model()
-
-
-@pytest.fixture(scope="module")
-def base(model: DynamicModel) -> BaseParameters:
-    return model.base()
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from estimation_samples import as_log
-from motion_samples import coupled_model, make_segment, truth
+from motion_samples import make_segment, truth
 
 from urdf_ident import DynamicModel, Recording, Segment
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented, with_simulated
 from urdf_ident.statistics.accumulate import build_statistics
-
-
-@pytest.fixture(scope="module")
-def model() -> DynamicModel:
-    return coupled_model()
 
 
 def noisy_columns(model: DynamicModel, size: float, seed: int, samples: int = 2000) -> Segment:
@@ -55,7 +50,7 @@ def test_the_test_keeps_its_level_on_good_logs(model: DynamicModel) -> None:
         for seed in range(30)
     ]
     assert sum(test.rejected for test in found) <= 2
-    assert 0.25 < np.mean([test.p_value for test in found]) < 0.75 or np.mean([test.p_value for test in found]) > 0.5
+    assert np.mean([test.p_value for test in found]) > 0.25
 
 
 def test_what_is_missing_is_said(model: DynamicModel) -> None:

@@ -9,13 +9,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from conftest import arm_urdf
-from logs import Truth, fourier, torques
+from logs import Truth, found_in, fourier, recorded, torques
 
-from urdf_ident import Drive, Judgement, Recording, Robot
+from urdf_ident import Judgement, Recording, Robot
 from urdf_ident.linalg import Array
 from urdf_ident.model.prior import scaled_bodies
-from urdf_ident.pipeline.inspect import examine_logs
-from urdf_ident.signals.config import SignalConfig
 
 ARM = Robot.from_urdf(arm_urdf("zyyxy"))
 
@@ -31,12 +29,9 @@ def slow_log(seed: int, added: float = 0.0, wrong: float = 0.15) -> Recording:
     t, q, v, a = fourier(real.n, 40.0 * speed, 100.0 / speed, seed)
     t, v, a = t / speed, speed * v, speed**2 * a
     tau = torques(real, Truth.of(real.n), q, v, a)
-    size = tau.std(axis=0)
-    tau += (
-        0.15 * size * np.tanh(v / (0.05 * v.std(axis=0))) * np.sin(draw.uniform(2, 5, real.n) * q + draw.uniform(0, 6, real.n))
-    )
-    tau += 0.02 * size * draw.standard_normal(tau.shape) + added * weight(q)
-    return Recording("log", real.joints, t, q + 1e-5 * draw.standard_normal(q.shape), effort=tau)
+    along = np.sin(draw.uniform(2, 5, real.n) * q + draw.uniform(0, 6, real.n))
+    tau += 0.15 * tau.std(axis=0) * np.tanh(v / (0.05 * v.std(axis=0))) * along
+    return recorded(real, t, q, tau + added * weight(q), seed=draw)
 
 
 def weight(q: Array) -> Array:
@@ -45,8 +40,7 @@ def weight(q: Array) -> Array:
 
 
 def doubts(recording: Recording) -> list[Judgement]:
-    report = examine_logs([recording], ARM, Drive.build(ARM.n), SignalConfig())[0]
-    return [item for item in report.findings if "effort-without-gravity" in item.candidates]
+    return [item for item in found_in(recording, robot=ARM)[0] if "effort-without-gravity" in item.candidates]
 
 
 @pytest.mark.parametrize(("seed", "added"), [(0, 0.25), (1, -0.25)])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import arm_urdf
-from logs import Truth, fourier, torques
+from logs import Truth, fourier, recorded, torques
 
 from urdf_ident import Recording, Robot
 from urdf_ident.signals.quality.report import assess
@@ -18,15 +18,7 @@ AT = 777
 
 def log_of(seed: int = 0, rate: float = 100.0) -> Recording:
     t, q, v, a = fourier(ROBOT.n, 12.0, rate, seed)
-    tau = torques(ROBOT, Truth.of(ROBOT.n), q, v, a)
-    noise = np.random.default_rng([3, seed])
-    return Recording(
-        "log",
-        ROBOT.joints,
-        t,
-        q + 1e-4 * noise.standard_normal(q.shape),
-        effort=tau + 0.02 * tau.std(axis=0) * noise.standard_normal(tau.shape),
-    )
+    return recorded(ROBOT, t, q, torques(ROBOT, Truth.of(ROBOT.n), q, v, a), seed=seed)
 
 
 def told(log: Recording) -> tuple[Recording, dict[str | None, float | None], set[str]]:
@@ -68,7 +60,8 @@ def test_counters_that_start_again_are_no_joined_runs() -> None:
 
 def test_sound_logs_joined_runs_missing_rows_and_held_positions_are_no_jumps() -> None:
     sound, other = log_of(), log_of(5)
-    joined = replace(sound, **{name: _joined(sound, other, name) for name in ("position", "effort")})
+    both = {name: (getattr(sound, name)[:AT], getattr(other, name)[AT:]) for name in ("position", "effort")}
+    joined = replace(sound, **{name: np.vstack(parts) for name, parts in both.items()})
     kept = np.r_[:AT, AT + 12 : len(sound)]
     lost = replace(sound, time=sound.time[: len(kept)], position=sound.position[kept], effort=sound.effort[kept])
     q = sound.position.copy()
@@ -89,7 +82,3 @@ def test_rows_that_repeat_or_are_left_out_are_no_jumps(rows: list[int]) -> None:
     every = np.arange(len(sound) - 10)
     for places in (np.sort(np.r_[every, rows]), np.delete(every, rows)):
         assert not told(replace(sound, time=t[: len(places)], position=q[places], effort=sound.effort[: len(places)]))[1]
-
-
-def _joined(first: Recording, second: Recording, name: str) -> np.ndarray:
-    return np.vstack([getattr(first, name)[:AT], getattr(second, name)[AT:]])

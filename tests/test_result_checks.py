@@ -168,31 +168,18 @@ def test_a_section_that_is_missing_is_named(written: tuple[Path, dict[str, Any]]
     assert name in refusal(tmp_path, data, sealed=False)
 
 
-def test_ill_conditioned_parameters_are_not_taken_for_none(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    data = copy.deepcopy(written[1])
-    del data["state"]["base"]["ill_conditioned"]
-    assert "no 'ill_conditioned'" in refusal(tmp_path, data)
-
-
 def test_infinite_scores_are_read_as_numbers(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     ident = ui.load(written[0])
-    joints = ident.model.robot.joints
-    of_joint = dict.fromkeys(
-        ("rmse", "relative", "rms_torque", "moving_rmse", "fit_rmse", "urdf_rmse", "urdf_friction_rmse"), 1.0
-    )
+    kinds = ("rmse", "relative", "rms_torque", "moving_rmse", "fit_rmse", "urdf_rmse", "urdf_friction_rmse")
+    rows = [{**dict.fromkeys(kinds, 1.0), "joint": joint, "unit": "N·m"} for joint in ident.model.robot.joints]
     of_log = ("mean_rmse", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse")
-    score = {
-        **dict.fromkeys(of_log, 1.0),
-        "relative": np.inf,
-        "log": "test",
-        "trained_on": False,
-        "per_joint": [{**of_joint, "joint": joint, "unit": "N·m"} for joint in joints],
-    }
-    path = replace(ident, validation=(score,)).save(tmp_path / "infinite.json")
+    score = {**dict.fromkeys(of_log, 1.0), "relative": np.inf, "log": "test", "trained_on": False, "per_joint": rows}
+    scored = replace(ident, validation=(score,))
+    path = scored.save(tmp_path / "infinite.json")
     assert json.loads(path.read_text())["validation"][0]["relative"] == "inf"
     read = ui.load(path)
     assert read.validation[0]["relative"] == np.inf
-    assert read.summary() == replace(ident, validation=(score,)).summary()
+    assert read.summary() == scored.summary()
 
 
 def test_tiny_coefficients_that_the_terms_lack_are_no_damage(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
@@ -204,14 +191,13 @@ def test_tiny_coefficients_that_the_terms_lack_are_no_damage(written: tuple[Path
     np.testing.assert_array_equal(ui.load(path).fit.base.K, K)
 
 
-def test_an_entry_that_another_version_lacks_is_named_with_both_versions(
-    written: tuple[Path, dict[str, Any]], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("section", "entry"), [("base", "ill_conditioned"), ("prior", "spread")])
+def test_an_entry_that_another_version_lacks_is_named_with_both_versions(written, tmp_path: Path, section, entry) -> None:
     data = copy.deepcopy(written[1])
-    del data["state"]["prior"]["spread"]
+    del data["state"][section][entry]
     data["versions"]["urdf-ident"] = "0.0.1"
     said = refusal(tmp_path, data)
-    assert "no 'spread'" in said
+    assert f"no '{entry}'" in said
     assert "urdf-ident 0.0.1, schema urdf-ident" in said
 
 

@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from motion_samples import coupled_model, make_segment, raw_rows, truth
+from motion_samples import make_segment, raw_rows, truth
 from scipy import signal
 
 from urdf_ident import Drive, DynamicModel, Recording, Robot, Segment, robot_path
@@ -17,11 +17,6 @@ from urdf_ident.statistics import rows
 from urdf_ident.statistics import rows as rows_module
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.rows import RowFilter, filtered_rows
-
-
-@pytest.fixture(scope="module")
-def model() -> DynamicModel:
-    return coupled_model()
 
 
 @pytest.mark.parametrize("factor", [2, 3, 10, 47])

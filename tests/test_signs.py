@@ -8,11 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import arm_urdf
-from logs import Truth, fourier, torques
+from logs import Truth, found_in, fourier, recorded, torques
 
-from urdf_ident import Drive, Judgement, Project, Recording, Robot
-from urdf_ident.pipeline.inspect import examine_logs
-from urdf_ident.signals.config import SignalConfig
+from urdf_ident import Judgement, Project, Recording, Robot
 
 URDF = arm_urdf("zyyxy", fixed_tip=False)
 TRUE = Robot.from_urdf(URDF)
@@ -31,17 +29,13 @@ def described(how: str) -> Robot:
     return Robot.from_urdf(re.sub(INERTIAL, change, URDF))
 
 
-def log_of(seed: int = 0, truth: Truth | None = None, seconds: float = 12.0) -> Recording:
-    t, q, v, a = fourier(TRUE.n, seconds, 100.0, seed)
-    generator = np.random.default_rng(seed)
-    tau = torques(TRUE, truth or Truth.of(TRUE.n), q, v, a)
-    q = q + 1e-5 * generator.standard_normal(q.shape)
-    return Recording("log", TRUE.joints, t, q, effort=tau + 0.03 * tau.std(axis=0) * generator.standard_normal(tau.shape))
+def log_of(truth: Truth | None = None) -> Recording:
+    t, q, v, a = fourier(TRUE.n, 12.0, 100.0, 0)
+    return recorded(TRUE, t, q, torques(TRUE, truth or Truth.of(TRUE.n), q, v, a), noise=0.03)
 
 
-def physical(recording: Recording, robot: Robot, drive: Drive | None = None) -> list[Judgement]:
-    report = examine_logs([recording], robot, drive or Drive.build(robot.n), SignalConfig())[0]
-    return [item for item in report.findings if item.severity == "refused"]
+def physical(recording: Recording, robot: Robot) -> list[Judgement]:
+    return [item for item in found_in(recording, robot=robot)[0] if item.severity == "refused"]
 
 
 @pytest.mark.parametrize("how", ["none", "ones"])
@@ -49,28 +43,21 @@ def test_a_sound_log_is_not_refused_whatever_the_masses(how: str) -> None:
     assert physical(log_of(), described(how)) == []
 
 
-@pytest.mark.parametrize(
-    ("how", "joints"),
-    [("none", (0, 1, 2, 3, 4)), ("one", (1,)), ("ones", (3,))],
-)
+@pytest.mark.parametrize(("how", "joints"), [("none", (0, 1, 2, 3, 4)), ("one", (1,)), ("ones", (3,))])
 def test_reversed_efforts_are_named_with_settings_that_reverse_them(how: str, joints: tuple[int, ...]) -> None:
     robot, sign = described(how), np.ones(TRUE.n)
     sign[list(joints)] = -1.0
-    recording = log_of()
-    wrong = replace(recording, effort=sign * recording.effort)
+    wrong = replace(log_of(), effort=sign * log_of().effort)
     (found,) = physical(wrong, robot)
-    assert found.id == "effort-sign"
-    assert found.joint == (None if len(joints) > 1 else TRUE.joints[joints[0]])
+    assert (found.id, found.joint) == ("effort-sign", None if len(joints) > 1 else TRUE.joints[joints[0]])
     assert found.remedy is not None
     drive = Project().with_settings(found.remedy.settings, robot).build_drive(robot)
     assert drive.gain.tolist() == sign.tolist()
-    put_right = replace(wrong, effort=drive.gain * wrong.effort)
-    assert physical(put_right, robot) == []
+    assert physical(replace(wrong, effort=drive.gain * wrong.effort), robot) == []
 
 
 def test_reversed_efforts_are_named_by_inertia_where_there_is_no_friction() -> None:
-    zero = np.zeros(TRUE.n)
-    recording = log_of(0, Truth(zero, zero, zero, zero))
+    recording = log_of(Truth(*np.zeros((4, TRUE.n))))
     (found,) = physical(replace(recording, effort=-recording.effort), described("none"))
     assert (found.id, found.joint) == ("effort-sign", None)
     assert "inertias would be negative" in found.message

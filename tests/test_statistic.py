@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from motion_samples import coupled_model, make_segment, raw_rows, robot_3r
+from motion_samples import make_segment, raw_rows, robot_3r
 
 from urdf_ident.errors import FingerprintError
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -17,11 +17,6 @@ from urdf_ident.statistics.statistic import Layout, Repetitions, Statistic, Stat
 
 NONE = RowFilter(1)
 LOGS = ("one", "two", "three")
-
-
-@pytest.fixture(scope="module")
-def model() -> DynamicModel:
-    return coupled_model()
 
 
 @pytest.fixture(scope="module")
