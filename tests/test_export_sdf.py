@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-import yaml
 from conftest import arm_urdf, values_of
 from motion_samples import coupled_model, truth
 
@@ -114,19 +113,3 @@ def test_joint_names_stay_names(tmp_path: Path, name: str) -> None:
     model = DynamicModel(Robot.from_urdf(arm_urdf("z").replace("j1", name)), friction=["viscous"])
     back = values_of(write_sidecar(tmp_path / "joints.yaml", model, np.arange(12.0)))
     assert back == {name: {"Ia": 10.0, "Fv": 11.0}}
-
-
-def test_the_load_of_friction_can_be_worked_out_from_the_file(tmp_path: Path) -> None:
-    """Its frozen torque by Pinocchio, body by body, is the one the model uses; without load friction nothing is written."""
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    rng = np.random.default_rng(0)
-    reference, (q, v, a) = rng.standard_normal(30), rng.standard_normal((3, 3))
-    model = DynamicModel(robot, friction=["load_coulomb"], rotor_inertia=False).with_reference(reference)
-    data = yaml.safe_load(write_sidecar(tmp_path / "j.yaml", model, np.ones(33)).read_text(encoding="utf-8"))["load"]
-    assert data["order"][0] == "m"
-    ten = np.concatenate([data["bodies"][body.name] for body in robot.bodies])
-    load = pin.computeJointTorqueRegressor(robot.model, robot.model.createData(), q, v, a) @ ten
-    theta = np.concatenate([np.zeros(30), [0.1, 0.2, 0.3]])
-    assert model.torque(theta, q, v, a) == pytest.approx([0.1, 0.2, 0.3] * np.abs(load) * np.tanh(v / 0.02))
-    plain = write_sidecar(tmp_path / "k.yaml", DynamicModel(robot, friction=["coulomb"]), np.ones(36))
-    assert "load" not in yaml.safe_load(plain.read_text(encoding="utf-8"))

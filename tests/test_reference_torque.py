@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from conftest import arm_urdf, inertials
 from logs import fourier
 from motion_samples import A, robot_3r
@@ -16,6 +17,8 @@ from motion_samples import A, robot_3r
 from urdf_ident import Drive, DynamicModel, Recording, Robot, Segment, identify, load
 from urdf_ident.estimation.friction_selection.reference_torque import converge, load_response
 from urdf_ident.model.prior import inertial_prior
+from urdf_ident.model.trained import outside
+from urdf_ident.result.write import write_sidecar, write_urdf
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
@@ -130,6 +133,15 @@ def test_a_reloaded_result_gives_the_same_torque_to_the_last_bit(tmp_path: Path)
     assert result.validation[0]["fit_mean_rmse"] < 0.2
     stored = json.loads((tmp_path / "identification.json").read_text())
     assert len(stored["model"]["reference"]) == 30
+    # what a reader of the exported files computes: the load is the torque of the exported bodies
+    joints = yaml.safe_load(write_sidecar(result, tmp_path / "joints.yaml").read_text())["joints"].values()
+    write_urdf(result, tmp_path / "arm.urdf")
+    written = Robot.from_urdf(tmp_path / "arm.urdf")
+    rigid = DynamicModel(written, friction="none", rotor_inertia=False).torque(written.inertials.reshape(-1), q, v, a)
+    Fv, Fc, offset, Fl = ([joint[symbol]["value"] for joint in joints] for symbol in ("Fv", "Fc", "offset", "Fl"))
+    friction = Fv * v + (Fc + Fl * np.abs(rigid)) * np.tanh(v / 0.02) + offset
+    inside = np.all(~outside(result.model, v), axis=1)
+    np.testing.assert_allclose(rigid[inside] + friction[inside], result.torque(q, v, a)[inside], atol=1e-4)
 
 
 # ---- Covariance where friction reads the rigid torque that is itself estimated: against what the converged estimate does ----

@@ -15,7 +15,6 @@ import pinocchio as pin
 from ..errors import ModelError
 from ..friction import SIGN_WIDTH, Friction, Law, Sliding, combine_axes
 from ..friction.law import TANGENT_STEP, TINY, levelled
-from ..grouping import grouped
 from ..linalg import Array, shaped
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import from_com
@@ -46,18 +45,18 @@ class OnlineModel:
         if not model.is_rigid:
             raise ModelError("a model with elastic joints has no fast path", remedy="use its torque(), or a rigid model")
         theta = shaped("theta", theta, (len(model.parameters),))
-        if model.loaded and model.reference_theta is None:
+        frozen = theta[: model.n_inertial] if not model.loaded else model.reference_theta
+        if frozen is None:
             raise ModelError("load-dependent friction needs a frozen rigid torque", remedy="model.with_reference(theta)")
         self.n, self.residual = model.n, residual
         self._robot = model.robot
         self._direct = model.robot.model.nq == model.n  # Pinocchio's configuration is q itself
         self._rigid = _Rigid(model, theta[: model.n_inertial])
-        self._reference = _Rigid(model, model.reference_theta) if model.loaded and model.reference_theta is not None else None
+        own = np.array_equal(frozen, theta[: model.n_inertial])
+        self._reference = None if own else _Rigid(model, frozen)
         self._reduction = np.asarray(model.drive.reduction)
         self._offset, self._inverse = np.asarray(model.drive.offset), np.linalg.inv(self._reduction)
-        self._inertia, self._laws = _side(model, theta, "joint")
-        self._motor_inertia, self._motor_laws = _side(model, theta, "motor")
-        self._on_motors = bool(self._motor_laws.laws) or bool(self._motor_inertia.any())
+        self._joints, self._motors = _Side(model, theta, "joint"), _Side(model, theta, "motor")
 
     def __call__(
         self, q: Array, v: Array, a: Array, deformation: Array | None = None, deformation_rate: Array | None = None
@@ -70,18 +69,12 @@ class OnlineModel:
             deformation_rate: Its rate, shape (n,) [rad/s or m/s].
         """
         configuration = q if self._direct else self._robot.configuration(q[None])[0]
-        tau = self._rigid(configuration, v, a)
-        tau += self._inertia * a
-        load = None if self._reference is None else self._reference(configuration, v, a)
-        if self._laws.laws:
-            tau += self._laws(q, v, load)
-        if self._on_motors:
+        rigid = self._rigid(configuration, v, a)
+        load = rigid if self._reference is None else self._reference(configuration, v, a)
+        tau = rigid + self._joints(q, v, a, load)
+        if self._motors.acts:
             A = self._reduction
-            out = self._motor_inertia * (A @ a)
-            if self._motor_laws.laws:
-                torque = None if load is None else load @ self._inverse
-                out = out + self._motor_laws(A @ (q - self._offset), A @ v, torque)
-            tau += out @ A
+            tau += self._motors(A @ (q - self._offset), A @ v, A @ a, load @ self._inverse) @ A
         if deformation is not None:
             if self.residual is None:
                 raise ModelError(
@@ -91,68 +84,61 @@ class OnlineModel:
         return tau
 
 
-class _Friction:
-    """Friction of all axes of one side, zero on those without a law: biases; laws with memory, which multiply a state that is
-    alike for all of them where it has developed; and the others together where their trained speeds are alike."""
+class _Side:
+    """Rotor inertias and friction of all axes of one side: one product of parameters, zero on axes without a law, with columns.
 
-    def __init__(self, laws: Sequence[Friction]) -> None:
-        self.laws = laws
-        self._lasting = np.sum([friction.values[0] for friction in laws if friction.law.memory], axis=0)
-        self._bias = np.sum([friction.values[0] for friction in laws if friction.law.bias], axis=0)
-        passing = [friction for friction in laws if not friction.law.memory and not friction.law.bias]
-        ranges = _trained_ranges(passing)
-        alike = grouped((trained.tobytes(), k) for k, trained in enumerate(ranges)).values()
-        self._passing = [_Extrapolated([passing[k] for k in members], ranges[members[0]]) for members in alike]
-
-    def __call__(self, q: Array, v: Array, load: Array | None) -> Array:
-        """Returns the torque, shape (n,), of positions, velocities and the torque that the gears transmit, shape (n,)."""
-        total: Array = self._lasting * np.tanh(v / SIGN_WIDTH) + self._bias
-        for laws in self._passing:
-            total += laws.torque(q, v, load)
-        return total
-
-
-def _trained_ranges(laws: Sequence[Friction]) -> list[Array]:
-    """Lowest and highest trained velocity of each law, and the multiple up to which tangents are used, shape (3, n).
-
-    Those of an axis without the law are the narrowest of other laws, as that law's torque is zero there.
-    """
-    ranges = []
-    for each in laws:
-        trained = (-np.inf, np.inf, np.inf) if each.law.trained is None else (*each.law.trained, each.law.straight)
-        ranges.append(np.array([np.broadcast_to(x, each.values[0].shape) for x in trained]))
-    if not ranges:
-        return []
-    narrowest = np.array([np.max([x[0] for x in ranges], axis=0), *np.min([x[1:] for x in ranges], axis=0)])
-    return [np.where(np.any(each.values, axis=0), x, narrowest) for each, x in zip(laws, ranges, strict=True)]
-
-
-class _Extrapolated:
-    """Laws without memory, each on all axes, trained at the same speeds; beyond these they follow their tangents.
-
-    ``trained`` is their range, shape (3, n), of :func:`_trained_ranges`.
+    The columns are accelerations; ones, of biases; the state of laws with memory where it has developed; and those of the
+    other laws, which follow their tangents beyond the trained speeds.
     """
 
-    def __init__(self, laws: Sequence[Friction], trained: Array) -> None:
-        self._low, self._high, self._straight = trained
-        widths = [vars(each.law)["width"] for each in laws if "width" in each.law.shapes]
-        self._of_widths = [id(width) for width in widths]
-        self._widths = np.maximum(np.reshape(widths, (-1, trained.shape[1])), TINY)
-        self._bases = [each.law.basis for each in laws]
-        self._values = np.vstack([each.values for each in laws])
-        self._below, self._above = (_slopes(laws, edge) for edge in trained[:2])
+    def __init__(self, model: DynamicModel, theta: Array, side: str) -> None:
+        n, placed = model.n, list[tuple[int, Law, Array]]()
+        inertia, (low, high, straight) = np.zeros(n), np.outer([-np.inf, np.inf, np.inf], np.ones(n))
+        for applied, own in model.placed_terms:
+            j, law = applied.axis, applied.term
+            if applied.side != side:
+                continue
+            if isinstance(law, Law):
+                placed.append((j, law, theta[own]))
+                if law.trained is not None and not (law.memory or law.bias or law.conservative):
+                    (low[j], high[j]), straight[j] = law.trained, law.straight
+            elif law.name == "rotor_inertia":
+                inertia[j] += theta[own.start]
+            else:
+                raise ModelError(f"term '{law.name}' has no fast form", remedy="use the model's torque()")
+        laws = combine_axes(placed, n)
+        passing = [each for each in laws if not (each.law.memory or each.law.bias)]
+        self.acts = bool(laws) or bool(inertia.any())
+        self._low, self._high, self._straight, self._one = low, high, straight, np.ones(n)
+        self._below, self._above = (_slopes(passing, edge) for edge in (low, high))
+        bias = sum((each.values[0] for each in laws if each.law.bias), np.zeros(n))
+        lasting = sum((each.values[0] for each in laws if each.law.memory), np.zeros(n))
+        values = np.vstack([inertia, bias, lasting, *(each.values for each in passing)])
+        self._values = (np.eye(n)[:, None] * values).reshape(n, -1)
+        self._bases = [each.law.basis for each in passing]
+        widths = [np.full(n, SIGN_WIDTH), *(vars(each.law)["width"] for each in passing if "width" in each.law.shapes)]
+        # products with sparse matrices, as a small product costs less than a broadcast or a sum over an axis
+        self._per_width = (np.eye(n)[:, None] / np.maximum(widths, TINY)).reshape(n, -1)
+        self._arguments = np.empty(self._per_width.shape[1])
+        self._signs = self._arguments.reshape(-1, n)
+        self._known: dict[float, Array] = dict(zip(map(id, widths[1:]), self._signs[1:], strict=True))
 
-    def torque(self, q: Array, v: Array, load: Array | None) -> Array:
-        """Returns the torque, shape (n,), as :meth:`_Friction.__call__`."""
+    def __call__(self, q: Array, v: Array, a: Array, load: Array) -> Array:
+        """Returns the torque, shape (n,), of positions, velocities, accelerations and the torque that the gears transmit."""
         inside = np.minimum(np.maximum(v, self._low), self._high)
+        np.tanh(np.dot(inside, self._per_width, out=self._arguments), out=self._arguments)  # all smooth signs at once
         motion = Sliding(inside, load, inside=True, q=q)
-        motion.signs.update(zip(self._of_widths, np.tanh(inside / self._widths), strict=True))  # all at once
-        torque: Array = np.add.reduce(self._values * [column for basis in self._bases for column in basis(motion)])
-        if np.count_nonzero(inside != v):
-            unloaded, per_load = np.where(inside > 0, self._above, self._below)
-            slope = unloaded if load is None else unloaded + per_load * np.abs(load)
-            torque += slope * (levelled(v, inside, self._straight) - inside)
-        return torque
+        motion.signs.update(self._known)
+        columns = [a, self._one, self._signs[0]]
+        for basis in self._bases:
+            columns += basis(motion)
+        if inside.tobytes() == v.tobytes():
+            torque: Array = self._values.dot(np.concatenate(columns))
+            return torque
+        columns[2] = np.tanh(v / SIGN_WIDTH)
+        unloaded, per_load = np.where(inside > 0, self._above, self._below)
+        beyond = (unloaded + per_load * np.abs(load)) * (levelled(v, inside, self._straight) - inside)
+        return np.asarray(self._values.dot(np.concatenate(columns)) + beyond)
 
 
 def _slopes(laws: Sequence[Friction], edge: Array) -> Array:
@@ -181,23 +167,7 @@ class _Rigid:
     def __call__(self, q: Array, v: Array, a: Array) -> Array:
         if self._coupled:
             v, a = self._robot.spread(v), self._robot.spread(a)
-        tau = np.array(pin.rnea(self._model, self._data, q, v, a))
+        tau = pin.rnea(self._model, self._data, q, v, a)
         if self._unit is not None:
-            tau -= pin.rnea(self._unit, self._data, q, v, a)
+            tau = tau - pin.rnea(self._unit, self._data, q, v, a)
         return self._robot.reduced(tau) if self._coupled else tau
-
-
-def _side(model: DynamicModel, theta: Array, side: str) -> tuple[Array, _Friction]:
-    """Rotor inertias of one side, and its friction laws gathered over all axes."""
-    inertia = np.zeros(model.n)
-    laws: list[tuple[int, Law, Array]] = []
-    for applied, columns in model.placed_terms:
-        if applied.side != side:
-            continue
-        if isinstance(applied.term, Law):
-            laws.append((applied.axis, applied.term, theta[columns]))
-        elif applied.term.name == "rotor_inertia":
-            inertia[applied.axis] += theta[columns.start]
-        else:
-            raise ModelError(f"term '{applied.term.name}' has no fast form", remedy="use the model's torque()")
-    return inertia, _Friction(combine_axes(laws, model.n))

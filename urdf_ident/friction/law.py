@@ -167,7 +167,7 @@ def levelled(v: Array, edge: Array, straight: float | Array) -> Array:
     return np.asarray(edge * (2.0 * np.sqrt(knee * ratio) - knee))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # not frozen, which triples the time to make one: one is made per sample of a control loop
 class Sliding:
     """Sliding state of many axes at one instant, or of one axis at many instants: shape (K,) each.
 

@@ -121,9 +121,10 @@ class Record(ReadOnly):
         position, velocity, acceleration = np.asarray(q, float), np.asarray(v, float), np.asarray(a, float)
         apart = None if deformation is None else np.asarray(deformation, dtype=float)
         turning = None if deformation_rate is None else np.asarray(deformation_rate, dtype=float)
-        for name, x in (("v", velocity), ("a", acceleration), ("deformation", apart), ("deformation_rate", turning)):
-            if x is not None and x.shape != position.shape:
-                check_shape(name, x.shape, position.shape)
+        if not velocity.shape == acceleration.shape == position.shape or apart is not None:
+            for name, x in (("v", velocity), ("a", acceleration), ("deformation", apart), ("deformation_rate", turning)):
+                if x is not None:
+                    check_shape(name, x.shape, position.shape)
         if position.ndim == 1 and self.online is not None:
             if len(position) != self.online.n:
                 check_shape("q", position.shape, (self.online.n,))
