@@ -387,6 +387,8 @@ class DynamicModel:
     def torque_by_sample(self, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
         """Returns efforts along a motion with a choice of parameters per sample; of joints set apart their terms alone.
 
+        Friction by load follows the bodies of these parameters.
+
         Args:
             thetas: Parameters, shape (p, k).
             which: Index of each sample's parameters, shape (N,).
@@ -395,14 +397,17 @@ class DynamicModel:
         Returns:
             Shape (N, n) [N·m or N].
         """
-        out = np.empty(segment.q.shape)
+        rigid = np.empty(segment.q.shape)
+        for k in np.unique(which):
+            some = which == k
+            bodies = thetas[: self.n_inertial, k]
+            rigid[some] = rigid_torque(self.robot, bodies, segment.q[some], segment.v[some], segment.a[some])
+        if self.loaded:
+            segment = replace(segment, reference_torque=self._transmitted(rigid, segment))
+        out = rigid.copy()
+        out[:, sorted(self.apart)] = 0.0
         for samples, terms in self.term_chunks(segment, AT_ONCE):
-            for k in np.unique(which[samples]):
-                some = np.flatnonzero(which[samples] == k)
-                at, (bodies, rest) = some + samples.start, np.split(thetas[:, k], [self.n_inertial])
-                rigid = rigid_torque(self.robot, bodies, segment.q[at], segment.v[at], segment.a[at])
-                rigid[:, sorted(self.apart)] = 0.0
-                out[at] = terms[some] @ (self.distribution * rest).T + rigid
+            out[samples] += (terms * thetas[self.n_inertial :, which[samples]].T) @ self.distribution.T
         return out
 
     def effort_along(self, theta: Array, segment: Segment) -> Array:

@@ -105,7 +105,7 @@ class _TrainingData:
             options: As for :func:`build_statistics`.
         """
         segments = [segment for log in logs for segment in log.segments]
-        key = model.fingerprint, segments, options.get("blocks"), self.weighting.weights is None
+        key = model.fingerprint, segments, options.get("blocks"), options.get("rows"), self.weighting.weights is None
         if self._cached is None or self._cached[0] != key:
             self._cached = None  # as large as what is made next
             options = {"alike": self._repetitions, "weights": self.weighting.weights, "progress": self.progress, **options}
