@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -114,40 +115,16 @@ class Plan:
         return "\n".join([*lines, "", _CHECKS])
 
 
+def _program(name: str, **fields: str) -> str:
+    """A file for the robot, from its template in the folder ``programs``: each ``@FIELD@`` replaced."""
+    usual = {"PAUSE": f"{PAUSE:.1f}", "PEAK": f"{_PEAK}", "SPEED": f"{DRY_RUN:g}", "SHARE": f"{100 * DRY_RUN:.0f}"}
+    known = {f"@{key}@": value for key, value in (usual | fields).items()}
+    text = files(__package__).joinpath("programs", name).read_text(encoding="utf-8")
+    return re.sub("|".join(known), lambda field: known[field[0]], text)  # at once: a name may look like a field
+
+
 #: Set-points per second; `servoj` interpolates between them at the controller's own rate.
 _URSCRIPT_RATE = 125.0
-
-_URSCRIPT_RECIPE = """\
-<?xml version="1.0"?>
-<!-- What to record over RTDE, e.g. with `record.py` of ur_rtde's or UR's own RTDE client, at 500 Hz (125 Hz on CB3).
-     timestamp [s], actual_q [rad], actual_qd [rad/s], actual_current [A], target_current [A], target_moment [N*m]:
-     target moment over target current at rest are the torque constants, which urdf-ident finds by itself. -->
-<rtde_config>
-  <recipe key="out">
-    <field name="timestamp" type="DOUBLE"/>
-    <field name="target_q" type="VECTOR6D"/>
-    <field name="actual_q" type="VECTOR6D"/>
-    <field name="actual_qd" type="VECTOR6D"/>
-    <field name="actual_current" type="VECTOR6D"/>
-    <field name="target_current" type="VECTOR6D"/>
-    <field name="target_moment" type="VECTOR6D"/>
-  </recipe>
-</rtde_config>
-"""
-
-_URSCRIPT_PROJECT = """\
-# Project file for the log that the RTDE client writes with record_configuration.xml (columns with a header).
-log:
-  columns:
-    time: timestamp
-    position_target: [target_q_0, target_q_1, target_q_2, target_q_3, target_q_4, target_q_5]
-    position: [actual_q_0, actual_q_1, actual_q_2, actual_q_3, actual_q_4, actual_q_5]
-    velocity: [actual_qd_0, actual_qd_1, actual_qd_2, actual_qd_3, actual_qd_4, actual_qd_5]
-    effort: [actual_current_0, actual_current_1, actual_current_2, actual_current_3, actual_current_4, actual_current_5]
-    effort_target: [target_current_0, target_current_1, target_current_2, target_current_3, target_current_4, target_current_5]
-    torque_target: [target_moment_0, target_moment_1, target_moment_2, target_moment_3, target_moment_4, target_moment_5]
-  units: {effort: A, effort_target: A}
-"""
 
 
 def urscript_files(plan: Plan) -> dict[str, str]:
@@ -156,8 +133,8 @@ def urscript_files(plan: Plan) -> dict[str, str]:
     return {
         "motion.script": _urscript(plan, 1.0, "motion"),
         "dry_run.script": _urscript(plan, DRY_RUN, "dry run"),
-        "record_configuration.xml": _URSCRIPT_RECIPE,
-        "project.yaml": _URSCRIPT_PROJECT,
+        "record_configuration.xml": _program("record_configuration.xml"),
+        "project.yaml": _program("project.yaml"),
     }
 
 
@@ -186,92 +163,6 @@ def _row(values: Array, digits: int) -> str:
 #: Points per second; the controller interpolates between them with quintics.
 _ROS2_RATE = 50.0
 
-_ROS2_SCRIPT = '''\
-#!/usr/bin/env python3
-"""Sends an excitation motion of {robot} to a joint trajectory controller.
-
-Units: rad, rad/s, rad/s^2, s (m, m/s, m/s^2 for prismatic joints).
-
-    python3 send.py trajectory_dry_run.yaml     # first: a fifth of the speed
-    python3 send.py trajectory.yaml
-
-The robot first drives slowly from where it stands to the first pose (speeds below), waits, and then follows the motion.
-"""
-import sys
-
-import rclpy
-import yaml
-from control_msgs.action import FollowJointTrajectory
-from rclpy.action import ActionClient
-from rclpy.node import Node
-from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-CONTROLLER = "/joint_trajectory_controller/follow_joint_trajectory"  # change to the name of your controller
-APPROACH = {approach}  # speeds on the way to the first pose
-PAUSE = {pause}  # s at the first pose
-
-
-def stamp(point, nanoseconds):
-    point.time_from_start.sec, point.time_from_start.nanosec = divmod(nanoseconds, 10**9)
-    return point
-
-
-def since_start(point):
-    return 10**9 * point["time_from_start"]["sec"] + point["time_from_start"]["nanosec"]
-
-
-def main():
-    with open(sys.argv[1], encoding="utf-8") as stream:
-        data = yaml.safe_load(stream)
-    names, points = data["joint_names"], data["points"]
-    rclpy.init()
-    node = Node("urdf_ident_motion")
-    state = {{}}
-    node.create_subscription(JointState, "/joint_states", lambda m: state.update(zip(m.name, m.position)), 10)
-    while rclpy.ok() and not all(name in state for name in names):
-        rclpy.spin_once(node, timeout_sec=0.5)
-    here, first = [state[name] for name in names], points[0]["positions"]
-    way = max(abs(b - a) / APPROACH[name] for name, a, b in zip(names, here, first))
-    arrival = round(1e9 * max({peak} * way, 2.0))  # ns; the controller's quintic is {peak} times as fast as its mean
-    start = arrival + round(1e9 * PAUSE)
-    print("joint: now -> first pose")
-    for name, a, b in zip(names, here, first):
-        print("  %s: %.4f -> %.4f" % (name, a, b))
-    length = PAUSE + 1e-9 * since_start(points[-1])
-    if input("approach takes %.1f s, motion %.1f s; type yes to start: " % (1e-9 * start, length)) != "yes":
-        return
-    goal = FollowJointTrajectory.Goal()
-    goal.trajectory = JointTrajectory(joint_names=names)
-    still = [0.0] * len(names)
-    for nanoseconds in (arrival, start - 10**6):
-        point = JointTrajectoryPoint(positions=first, velocities=still, accelerations=still)
-        goal.trajectory.points.append(stamp(point, nanoseconds))
-    for item in points:
-        point = JointTrajectoryPoint(**{{key: item[key] for key in ("positions", "velocities", "accelerations")}})
-        goal.trajectory.points.append(stamp(point, start + since_start(item)))
-    client = ActionClient(node, FollowJointTrajectory, CONTROLLER)
-    if not client.wait_for_server(timeout_sec=5.0):
-        sys.exit("no controller at " + CONTROLLER)
-    sent = client.send_goal_async(goal)
-    rclpy.spin_until_future_complete(node, sent)
-    done = sent.result().get_result_async()
-    rclpy.spin_until_future_complete(node, done)
-    print("error code", done.result().result.error_code, "(0: followed to the end)")
-
-
-if __name__ == "__main__":
-    main()
-'''
-
-_ROS2_RECORD = """\
-#!/bin/sh
-# Records what urdf-ident needs: positions, velocities and efforts, at the rate of the controller manager.
-# Check first:  ros2 topic hz /joint_states     (100 Hz or more; `update_rate` of the controller manager sets it)
-# Effort must be the MEASURED torque [N*m] or current [A], not the command. Stop with Ctrl-C after the robot stands again.
-exec ros2 bag record --storage mcap -o "${1:-excitation}" /joint_states
-"""
-
 
 def ros2_files(plan: Plan) -> dict[str, str]:
     """Returns the motion as ``JointTrajectory`` in YAML, at full and at a fifth of the speed, and two scripts."""
@@ -280,8 +171,8 @@ def ros2_files(plan: Plan) -> dict[str, str]:
     return {
         "trajectory.yaml": _message(plan, 1.0),
         "trajectory_dry_run.yaml": _message(plan, DRY_RUN),
-        "send.py": _ROS2_SCRIPT.format(robot=python_string(plan.robot)[1:-1], approach=approach, pause=PAUSE, peak=_PEAK),
-        "record.sh": _ROS2_RECORD,
+        "send.py": _program("send.py.in", ROBOT=python_string(plan.robot)[1:-1], APPROACH=approach),
+        "record.sh": _program("record.sh"),
     }
 
 
@@ -306,118 +197,18 @@ def _message(plan: Plan, speed: float) -> str:
 
 _FRANKA_RATE = 1000.0
 
-_FRANKA_PROGRAM = r"""// Follows an excitation motion of @ROBOT@ at 1 kHz and writes a log that urdf-ident reads.
-// Units: rad, rad/s, N*m, s.
-//
-//   g++ -std=c++17 -O2 follow.cpp -lfranka -pthread -o follow
-//   ./follow ROBOT-IP motion.csv 0.2 dry_run_log.csv     first: a fifth of the speed
-//   ./follow ROBOT-IP motion.csv 1.0 log.csv
-//
-// The robot first drives slowly from where it stands to the first pose, waits, and follows the motion; libfranka's rate
-// limiter stays on. tau is tau_J, the measured joint torque with gravity.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <fstream>
-#include <iomanip>
-#include <iostream>
-#include <sstream>
-#include <string>
-#include <vector>
-
-#include <franka/exception.h>
-#include <franka/robot.h>
-
-using Pose = std::array<double, 7>;
-
-int main(int argc, char** argv) {
-  if (argc != 5) { std::cerr << "usage: follow ROBOT-IP motion.csv SPEED log.csv\n"; return 2; }
-  const double speed = std::stod(argv[3]);
-  if (!(speed > 0.0 && speed <= 1.0)) { std::cerr << "SPEED is above 0 and at most 1\n"; return 2; }
-  std::vector<Pose> motion;  // one row every millisecond
-  std::ifstream file(argv[2]);
-  std::string line;
-  std::getline(file, line);  // header
-  while (std::getline(file, line)) {
-    std::stringstream cells(line);
-    std::string cell;
-    Pose q{};
-    std::getline(cells, cell, ',');  // time
-    for (double& value : q) { std::getline(cells, cell, ','); value = std::stod(cell); }
-    motion.push_back(q);
-  }
-  if (motion.size() < 2) { std::cerr << "no motion in " << argv[2] << "\n"; return 2; }
-  const Pose limit = {@APPROACH@};  // rad/s on the way to the first pose
-  const double pause = @PAUSE@, length = (motion.size() - 1) * 1e-3 / speed;
-  std::vector<std::array<double, 22>> log;
-  log.reserve(static_cast<size_t>((length + 120.0) * 1000.0));
-  try {
-    franka::Robot robot(argv[1]);
-    robot.setCollisionBehavior({{40, 40, 40, 40, 30, 30, 30}}, {{60, 60, 60, 60, 50, 40, 40}},
-                               {{40, 40, 40, 40, 40, 40}}, {{60, 60, 60, 60, 60, 60}});
-    const auto approach_from = [&](const Pose& start) {
-      double seconds = 2.0;
-      for (size_t j = 0; j < 7; ++j) seconds = std::max(seconds, @PEAK@ * std::abs(motion[0][j] - start[j]) / limit[j]);
-      return seconds;
-    };
-    std::cout << "approach " << approach_from(robot.readOnce().q_d) << " s, motion " << length
-              << " s; press Enter to start" << std::endl;
-    std::cin.ignore();
-    Pose here{};
-    double time = 0.0, approach = 0.0;
-    robot.control([&](const franka::RobotState& state, franka::Duration period) -> franka::JointPositions {
-      if (approach == 0.0) {  // first call: the motion goes on from the pose last commanded, wherever the robot is by now
-        here = state.q_d;
-        approach = approach_from(here);
-      }
-      time += period.toSec();
-      std::array<double, 22> row{};
-      row[0] = time;
-      for (size_t j = 0; j < 7; ++j) { row[1 + j] = state.q[j]; row[8 + j] = state.dq[j]; row[15 + j] = state.tau_J[j]; }
-      if (log.size() < log.capacity()) log.push_back(row);
-      Pose goal{};
-      if (time < approach) {
-        const double s = time / approach, part = s * s * s * (10.0 - 15.0 * s + 6.0 * s * s);
-        for (size_t j = 0; j < 7; ++j) goal[j] = here[j] + part * (motion[0][j] - here[j]);
-      } else {
-        const double at = std::clamp((time - approach - pause) * speed * 1000.0, 0.0, motion.size() - 1.0);
-        const size_t k = std::min(static_cast<size_t>(at), motion.size() - 2);
-        for (size_t j = 0; j < 7; ++j) goal[j] = motion[k][j] + (at - k) * (motion[k + 1][j] - motion[k][j]);
-      }
-      franka::JointPositions out(goal);
-      return time > approach + 2.0 * pause + length ? franka::MotionFinished(out) : out;
-    });
-  } catch (const franka::Exception& error) {
-    std::cerr << error.what() << std::endl;
-  }
-  std::ofstream out(argv[4]);
-  out << @HEADER@ << "\n" << std::setprecision(10);
-  for (const auto& row : log) { for (size_t k = 0; k < row.size(); ++k) out << (k ? "," : "") << row[k]; out << "\n"; }
-  return 0;
-}
-"""
-
-
-_FRANKA_DRY_RUN = f"""\
-#!/bin/sh
-# ./dry_run.sh ROBOT-IP: the motion at {100 * DRY_RUN:.0f} % of its speed
-exec ./follow "$1" motion.csv {DRY_RUN:g} dry_run_log.csv
-"""
-
 
 def franka_files(plan: Plan) -> dict[str, str]:
     """Returns the motion at 1 kHz, and a program that follows and records it at any fraction of its speed."""
     plan.require_joints(7, "a Franka arm has seven joints", "lock the fingers")
     time, q, _, _ = plan.samples(_FRANKA_RATE)
-    fields = {
-        "@ROBOT@": comment(plan.robot),
-        "@HEADER@": cpp_string(table_header(plan.order, ("q", "v", "tau"))),
-        "@APPROACH@": ", ".join(f"{speed:.6f}" for speed in plan.approach),
-        "@PAUSE@": f"{PAUSE:.1f}",
-        "@PEAK@": f"{_PEAK}",
-    }
-    program = re.sub("|".join(fields), lambda field: fields[field[0]], _FRANKA_PROGRAM)  # at once: a name may look like a field
-    return {"motion.csv": table_text(plan.order, time, {"q": q}), "follow.cpp": program, "dry_run.sh": _FRANKA_DRY_RUN}
+    program = _program(
+        "follow.cpp",
+        ROBOT=comment(plan.robot),
+        HEADER=cpp_string(table_header(plan.order, ("q", "v", "tau"))),
+        APPROACH=", ".join(f"{speed:.6f}" for speed in plan.approach),
+    )
+    return {"motion.csv": table_text(plan.order, time, {"q": q}), "follow.cpp": program, "dry_run.sh": _program("dry_run.sh")}
 
 
 TARGETS: Mapping[str, Callable[[Plan], dict[str, str]]] = {
