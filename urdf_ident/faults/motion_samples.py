@@ -84,7 +84,7 @@ def _sampled_in(wanted: Sequence[tuple[Array, OfOneLog]], log: Sequence[ThinnedP
     out = []
     for logged, functions in wanted:
         smooth = zip(log, functions([_along(item, logged) for item in log]), strict=True)
-        out.append(np.concatenate([lowpass(x, item.part.rate, item.cutoff)[item.rows] for item, x in smooth]))
+        out.append(np.concatenate([lowpass(x, item.part.rate, item.cutoff, rows=item.rows) for item, x in smooth]))
     return out
 
 

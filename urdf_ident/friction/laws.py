@@ -260,14 +260,16 @@ class Dahl(_Remembering):
         return np.where(step == 0, bent, direction + (bent - direction) * np.exp(-np.abs(step) / self.width))
 
     def trace(self, q: Array, start: float, rate: float) -> Array:
-        step = np.diff(q, prepend=q[:1])
-        keep = np.exp(-np.abs(step) / self.width)
-        add, span = np.sign(step) * (1.0 - keep), 1
-        while span < len(q):  # a composition of affine steps is affine: log2(N) vectorised passes
-            add[span:] += keep[span:] * add[:-span]
-            keep[span:] *= keep[:-span]
-            span *= 2
-        return np.asarray(add + keep * start)
+        # while the joint moves in one direction, the distance to the limit decays with the distance from where it turned
+        direction = np.sign(np.diff(q, prepend=q[:1]))
+        begins = np.flatnonzero(np.diff(direction, prepend=np.nan))
+        lengths = np.diff(begins, append=len(q))
+        decay = np.exp(-np.abs(q - np.repeat(q[np.maximum(begins - 1, 0)], lengths)) / self.width)
+        away, state = np.empty(len(begins)), start
+        for k, (limit, left) in enumerate(zip(direction[begins].tolist(), decay[begins + lengths - 1].tolist(), strict=True)):
+            away[k] = state - limit
+            state = limit + away[k] * left
+        return np.asarray(direction + np.repeat(away, lengths) * decay)
 
     def forgets(self, q: Array, rate: float) -> bool:
         return bool(np.abs(np.diff(q)).sum() > _FORGOTTEN * self.width)

@@ -42,6 +42,6 @@ def counts_of(positions: Array) -> Array:
     return np.array([count_of(x) for x in positions.T])
 
 
-def usual_size(x: Array) -> Array:
-    """Returns the 99 % quantile of the sizes of each column, shape (n,), column by column to save memory; x of shape (N, n)."""
-    return np.array([np.quantile(np.abs(column), 0.99) for column in x.T])
+def usual_size(x: Array) -> float:
+    """Returns the 99 % quantile of the sizes of a signal; x of shape (N,)."""
+    return float(np.quantile(np.abs(x), 0.99))

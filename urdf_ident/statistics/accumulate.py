@@ -167,10 +167,11 @@ class FactorAccumulator:
 
     Args:
         width: Number of columns.
+        waiting: Number of rows that are collected, at least the width.
     """
 
-    def __init__(self, width: int) -> None:
-        self.width, self.waiting = width, max(_WAITING, width)
+    def __init__(self, width: int, waiting: int = _WAITING) -> None:
+        self.width, self.waiting = width, max(waiting, width)
         self._factor: Array | None = None
         self._parts: list[Array] = []
         self._count = 0

@@ -32,6 +32,7 @@ from ...model.dynamic_model import DynamicModel
 from ...parallel import each
 from ...samples import ReadOnly
 from ...signals.prepare import PreparedLog
+from ...statistics.accumulate import FactorAccumulator
 from ...statistics.fit import SIGMA_FLOOR, Fit
 from ...statistics.least_squares import Solution
 from ...statistics.rows import RowFilter, row_pieces
@@ -41,6 +42,8 @@ from ...statistics.statistic import expanded, layouts_of
 SINGLE = 16
 #: Relative width (width over frequency) of the bands above these.
 GROWTH = 0.15
+#: Rows per column that wait in each of the hundreds of factors, by row group and band, before it is updated.
+_WAITING = 4
 #: Approximate number of batches of logs, each processed as one job.
 _BATCHES = 16
 #: Time constants from one row to this fraction of the longest piece are tried: longer ones are indistinguishable from motion.
@@ -192,16 +195,15 @@ def _by_band(
     from scipy.fft import dct
 
     bands, pieces = len(edges) - 1, Counter[Kind]()
-    factors = [np.zeros((0, turn.shape[1])) for turn in turns for _ in range(bands)]
+    factors = [FactorAccumulator(turn.shape[1], _WAITING * turn.shape[1]) for turn in turns for _ in range(bands)]
     for piece in row_pieces(model, logs, compact=True):
         pieces[Kind(piece.log, len(piece), piece.rate, piece.row_filter)] += 1
         cuts = np.searchsorted(band_of(len(piece), piece.row_rate, edges), np.arange(bands + 1))
         for g, (turn, rows) in enumerate(zip(turns, piece.rows, strict=True)):
             cosines = dct(rows @ turn, axis=0, norm="ortho")
             for b in np.flatnonzero(np.diff(cuts)).tolist():
-                stacked = np.vstack([factors[g * bands + b], cosines[cuts[b] : cuts[b + 1]]])
-                factors[g * bands + b] = triangle(stacked) if len(stacked) > stacked.shape[1] else stacked
-    return factors, pieces
+                factors[g * bands + b].add(cosines[cuts[b] : cuts[b + 1]])
+    return [factor.factor() for factor in factors], pieces
 
 
 def band_edges(length: int, row_rate: float) -> Array:

@@ -270,15 +270,15 @@ def drop_frozen(state: Examination) -> None:
     recording = state.recording
     rate = read_clock(recording.time).rate
     long = max(20, int(0.1 * rate))
-    typical = usual_size(np.diff(recording.position, axis=0))
     frozen = np.zeros(len(recording), dtype=bool)
     for j, joint in enumerate(state.robot.joints):
         x = recording.position[:, j]
         speed = np.zeros(len(x)) if recording.velocity is None else np.abs(recording.velocity[:, j])
+        typical = usual_size(np.diff(x))
         held = [
             (begin, end)
             for begin, end in _constant_runs(x, long)
-            if (end < len(x) and abs(x[end] - x[end - 1]) > 5 * typical[j] > 0) or np.median(speed[begin:end]) > 5 * SIGN_WIDTH
+            if (end < len(x) and abs(x[end] - x[end - 1]) > 5 * typical > 0) or np.median(speed[begin:end]) > 5 * SIGN_WIDTH
         ]
         channels = [("position", x, held)]
         if recording.effort is not None and np.ptp(effort := recording.effort[:, j]) > 0:

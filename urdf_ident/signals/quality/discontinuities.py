@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...judgements.catalogue import Id
-from ...linalg import positive, rms
+from ...linalg import Array, BoolArray, positive, rms
 from ..clock import GAP_PERIODS, GAP_SECONDS, read_clock
 from ..resolution import counts_of, usual_size
 from .examination import Examination
@@ -41,41 +41,42 @@ def repair_discontinuities(state: Examination) -> None:
     """Sets the clock forward over missing rows, splits joined runs, and shifts back what follows a jump of a position."""
     recording, robot = state.recording, state.robot
     clock = read_clock(recording.time)
-    interval, step = np.diff(recording.time), np.diff(recording.position, axis=0)
-    speed, own = step / interval[:, None], interval[1:-1, None]
-    usual = 0.5 * (speed[:-2] + speed[2:]) * own
-    away = step[1:-1] - usual  # between rows k + 1 and k + 2, shape (N - 3, n)
+    interval = np.diff(recording.time)
     even = np.abs(interval / clock.period - 1) < _EVEN
-    changed = np.abs(speed[2:] - speed[:-2]) * own
-    sudden = np.abs(away) > _SUDDEN * np.maximum(changed, counts_of(recording.position))
-    sudden &= (even[:-2] & even[1:-1] & even[2:])[:, None]
-    spread = usual_size(away)
-    far = sudden & (np.abs(away) > _FAR * spread)
-    ahead, beside = (np.where(spread > 0, x / positive(spread), 0.0) for x in (usual, away))
-    size, square = np.linalg.norm(beside, axis=1), positive(np.sum(ahead**2, axis=1))
-    late = np.sum(ahead * beside, axis=1) / square  # in intervals
+    even, counts = even[:-2] & even[1:-1] & even[2:], counts_of(recording.position)
+    # between rows k + 1 and k + 2, joint by joint to save memory
+    sudden, far, swift = np.empty((3, len(even), robot.n), dtype=bool)
+    spread, smooth, (square, size, along) = np.zeros(robot.n), np.ones(len(even), dtype=bool), np.zeros((3, len(even)))
+    for j, x in enumerate(recording.position.T):
+        step, usual, away, changed = _between(x, interval)
+        spread[j] = usual_size(away)
+        sudden[:, j] = even & (np.abs(away) > _SUDDEN * np.maximum(np.abs(changed), counts[j]))
+        far[:, j] = sudden[:, j] & (np.abs(away) > _FAR * spread[j])
+        swift[:, j] = np.abs(usual) > _MOVES * rms(step)  # slower motion does not show how much time passed
+        smooth &= _goes_on(step[2:] - step[:-2])
+        if spread[j] > 0:
+            ahead, beside = usual / spread[j], away / spread[j]
+            square, size, along = square + ahead**2, size + beside**2, along + ahead * beside
+    for x in () if recording.effort is None else recording.effort.T:
+        smooth &= _goes_on(np.diff(x)[1:-1])
+    size, square = np.sqrt(size), positive(square)
+    late = along / square  # in intervals
     in_time = sudden.any(axis=1) & (np.abs(late) * np.sqrt(square) > _IN_PROPORTION * size) & (late > -1 - _SLIP)
     slips = np.flatnonzero(in_time & far.any(axis=1) & (np.abs(late) < _SLIP))
-    swift = np.abs(usual) > _MOVES * rms(step, axis=0)  # slower motion does not show how much time passed
     missing = np.flatnonzero(in_time & swift.any(axis=1) & (size > _FAR * np.median(size)) & (late >= _SLIP))
     if clock.jitter > _STEADY or not (len(missing) > 1 or (late[missing] > _JUMP).any()):
         missing = missing[:0]
     # the robot moves on over a jump that does not begin another run
-    bends = [step[2:] - step[:-2], *([] if recording.effort is None else [np.diff(recording.effort, axis=0)[1:-1]])]
-    smooth = np.all([(np.abs(x) <= _GOES_ON * usual_size(x)).all(axis=1) for x in bends], axis=0)
     goes_on = smooth & (far & swift).any(axis=1)
     most = np.sum(far, axis=1) >= _OTHER_RUN * np.maximum(np.count_nonzero(spread), 1)
     runs = np.flatnonzero(most & ~in_time & ~goes_on)
     jumps = far & (~in_time & (~most | goes_on))[:, None]
-    jumps &= (speed[:-2] != 0) & (speed[2:] != 0)  # a frozen position catches up
     jumps &= far.sum(axis=0) <= _FEW
 
-    later, shift = np.zeros(len(recording)), np.zeros_like(recording.position)
+    later, position = np.zeros(len(recording)), recording.position
     rows = np.round(late[missing])
     later[missing + 2] = rows * clock.period
     later[runs + 2] = 2 * max(GAP_PERIODS * clock.period, GAP_SECONDS)
-    shift[2:-1] = np.cumsum(np.where(jumps, away, 0.0), axis=0)
-    shift[-1] = shift[-2]
     if len(slips):
         state.add(
             Id.CLOCK_SLIP,
@@ -83,15 +84,22 @@ def repair_discontinuities(state: Examination) -> None:
             "all joints jump in proportion to their velocities",
             at=slips + 2,
         )
-    for j in np.flatnonzero(jumps.any(axis=0)):
-        at = np.flatnonzero(jumps[:, j])
+    for j in np.flatnonzero(jumps.any(axis=0)).tolist():
+        at, (step, _, away, _) = np.flatnonzero(jumps[:, j]), _between(recording.position[:, j], interval)
+        at = at[(step[at] != 0) & (step[at + 2] != 0)]  # a frozen position catches up
+        if not len(at):
+            continue
+        shift = np.zeros(len(recording))
+        shift[at + 2] = away[at]
+        position = position.copy() if position is recording.position else position
+        position[:, j] -= np.cumsum(shift)
         state.add(
             Id.POSITION_JUMP,
-            f"the position jumps by {', '.join(f'{away[k, j]:+.3g}' for k in at)} {'m' if robot.prismatic[j] else 'rad'} from "
+            f"the position jumps by {', '.join(f'{away[k]:+.3g}' for k in at)} {'m' if robot.prismatic[j] else 'rad'} from "
             "one row to the next while the motion goes on; the later rows were shifted back",
             joint=robot.joints[j],
             at=at + 2,
-            size=float(away[at[0], j]),
+            size=float(away[at[0]]),
         )
     if len(runs):
         state.add(
@@ -110,6 +118,25 @@ def repair_discontinuities(state: Examination) -> None:
             severity="warning",
         )
     if len(runs) + len(missing):
-        state.recording = replace(recording, time=recording.time + np.cumsum(later), position=recording.position - shift)
-    elif jumps.any():
-        state.recording = replace(recording, position=recording.position - shift)
+        state.recording = replace(recording, time=recording.time + np.cumsum(later), position=position)
+    elif position is not recording.position:
+        state.recording = replace(recording, position=position)
+
+
+def _between(x: Array, interval: Array) -> tuple[Array, Array, Array, Array]:
+    """Steps of a position, shape (N - 1,); between rows k + 1 and k + 2, shape (N - 3,) each: the usual step by the speeds
+    around it, what the position moves besides, and the change of these speeds, as a step.
+
+    Args:
+        x: Shape (N,) [rad or m].
+        interval: Between its rows, shape (N - 1,) [s].
+    """
+    step = np.diff(x)
+    speed, own = step / interval, interval[1:-1]
+    usual = 0.5 * (speed[:-2] + speed[2:]) * own
+    return step, usual, step[1:-1] - usual, (speed[2:] - speed[:-2]) * own
+
+
+def _goes_on(x: Array) -> BoolArray:
+    """Where a change is hardly more than usual, shape of x."""
+    return np.asarray(np.abs(x) <= _GOES_ON * usual_size(x))
