@@ -39,7 +39,7 @@ from ..model.trained import with_limited_widths, with_trained
 from ..progress import Progress
 from ..project import Project
 from ..signals.prepare import PreparedLog, unused_payload
-from ..statistics.accumulate import build_statistics
+from ..statistics.accumulate import build_statistics, of_columns
 from ..statistics.fit import Fit, fit_base, prior_mean
 from ..statistics.folds import CrossValidation, repetition_notes, repetitions
 from ..statistics.log_effects.mixed_model import changes_between_logs
@@ -91,7 +91,7 @@ class _TrainingData:
         wanted, consistency = project.estimation, project.consistency
         self.motion, self.method = prepared.motion, row_weighting(wanted.method)
         self.prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
-        self._cached: tuple[object, StatisticSet] | None = None
+        self._cached: tuple[object, DynamicModel, StatisticSet] | None = None
         self._repetitions: Repetitions | None = None
         # the plain pass, without weights of samples, shows whether these are needed
         self.weighting = SampleWeighting(wanted.method)
@@ -99,22 +99,27 @@ class _TrainingData:
         self.weighting = choose_weighting(model, prepared.logs, wanted.method, wanted.loss, plain)
 
     def statistics(self, model: DynamicModel, *, logs: Sequence[PreparedLog], **options: Any) -> StatisticSet:
-        """Returns the statistics of a model on logs; the last ones are kept, as successive models are often the same.
+        """Returns the statistics of a model on logs; the last ones computed are kept, as successive models share columns.
 
         Args:
             options: As for :func:`build_statistics`.
         """
         segments = [segment for log in logs for segment in log.segments]
-        key = model.fingerprint, segments, options.get("blocks"), options.get("rows"), self.weighting.weights is None
-        if self._cached is None or self._cached[0] != key:
-            self._cached = None  # as large as what is made next
-            options = {"alike": self._repetitions, "weights": self.weighting.weights, "progress": self.progress, **options}
-            statistics = build_statistics(model, logs, **options)
-            if self._repetitions is None:
-                self._repetitions = repetitions(statistics)
-                statistics = replace(statistics, repetitions=self._repetitions)
-            self._cached = key, statistics
-        return self._cached[1]
+        rows = segments, options.get("blocks"), options.get("rows"), self.weighting.weights is None
+        if self._cached is not None and self._cached[0] == rows:
+            _, known, statistics = self._cached
+            if known.fingerprint == model.fingerprint:
+                return statistics
+            if model.is_rigid and "rows" not in options and (selected := of_columns(statistics, known, model)) is not None:
+                return selected
+        self._cached = None  # as large as what is made next
+        options = {"alike": self._repetitions, "weights": self.weighting.weights, "progress": self.progress, **options}
+        statistics = build_statistics(model, logs, **options)
+        if self._repetitions is None:
+            self._repetitions = repetitions(statistics)
+            statistics = replace(statistics, repetitions=self._repetitions)
+        self._cached = rows, model, statistics
+        return statistics
 
     def with_rests_weighed(self, model: DynamicModel) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
         """The logs with weights for resting joints, and notes; without where samples have weights, or the method knows none."""

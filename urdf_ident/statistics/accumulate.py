@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import EstimationError
-from ..linalg import REFLECTIONS, UNBLOCKED, Array, triangle
+from ..linalg import REFLECTIONS, UNBLOCKED, Array, IntArray, triangle
 from ..model.dynamic_model import DynamicModel
 from ..parallel import each
 from ..progress import Progress
@@ -160,6 +160,38 @@ def build_statistics(
     finished = None if progress is None else lambda done: progress("equations of the logs", done, len(logs))
     of_logs = each(partial(_statistic_of, model, blocks or blocks_of(len(logs)), rows), tasks, finished)
     return replace(merge_all(of_logs), repetitions=alike)
+
+
+def of_columns(statistics: StatisticSet, wide: DynamicModel, model: DynamicModel) -> StatisticSet | None:
+    """Returns the statistic of a model as a selection of columns of that of another one, on the same rows.
+
+    Args:
+        statistics: That of the other model, a rigid one.
+        wide: The other model.
+
+    Returns:
+        As of :func:`build_statistics`; None if the other model lacks a term, or the two differ in more than their terms.
+    """
+    known, references = dict(wide.placed_terms), [one.reference_theta if model.loaded else None for one in (wide, model)]
+    alike = [
+        one.with_terms(model.terms).with_reference(reference).fingerprint
+        for one, reference in zip((wide, model), references, strict=True)
+    ]
+    if not all(applied in known for applied in model.terms) or alike[0] != alike[1]:
+        return None
+    in_wide = np.concatenate([np.arange(model.n_inertial), *(np.r_[known[applied]] for applied in model.terms)])
+    layouts, kept = layouts_of(model), dict[str, tuple[IntArray, Array | None]]()
+    for layout, whole in zip(layouts, statistics.layouts, strict=True):
+        place = np.full(len(wide.parameters), -1)
+        place[whole.columns[whole.places]] = np.arange(len(whole.columns[whole.places]))
+        kept[layout.group] = np.append(place[in_wide[layout.columns[layout.places]]], -1), layout.expansion
+    entries = []
+    for entry in statistics.entries:
+        columns, expansion = kept[entry.group]
+        entries.append(replace(entry, factor=triangle(entry.factor[:, columns]), expansion=expansion))
+    return replace(
+        statistics, names=model.names, layouts=layouts, entries=tuple(entries), fingerprint=f"{statistics.fingerprint} columns"
+    )
 
 
 class FactorAccumulator:
