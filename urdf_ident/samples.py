@@ -135,11 +135,13 @@ class Segment:
         Returns:
             The piece, sharing memory; the preceding positions go to ``before``.
         """
-        before = self.q[:begin] if self.before is None else np.concatenate([self.before, self.q[:begin]])
+        before = (
+            self.before if begin == 0 else self.q[:begin] if self.before is None else np.vstack([self.before, self.q[:begin]])
+        )
         return replace(
             self,
             start=self.start + begin / self.rate,
-            before=before if begin > 0 else self.before,
+            before=before,
             simulated=None if self.simulated is None else self.simulated.slice(begin, end),
             **self._signals(slice(begin, end)),
         )

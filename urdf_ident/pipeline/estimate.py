@@ -44,7 +44,8 @@ from ..statistics.fit import Fit, fit_base, prior_mean
 from ..statistics.folds import CrossValidation, repetition_notes, repetitions
 from ..statistics.log_effects.mixed_model import changes_between_logs
 from ..statistics.motions import mean_reversals
-from ..statistics.statistic import Repetitions, StatisticSet
+from ..statistics.rows import evenly_spread
+from ..statistics.statistic import Repetitions, StatisticSet, blocks_of
 from .checked_logs import TrainingLogs
 
 
@@ -121,6 +122,13 @@ class _TrainingData:
         self._cached = rows, model, statistics
         return statistics
 
+    def selected_friction(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> Selected:
+        """The model with friction laws selected by held-out error; of long logs on evenly spread stretches."""
+        if self.weighting.weights is None:
+            logs = evenly_spread(model, logs, blocks_of(len(logs)))
+        build = partial(self.statistics, logs=logs)
+        return select_friction(model, build, self.motion, method=self.method, progress=self.progress, prior=self.prior)
+
     def with_rests_weighed(self, model: DynamicModel) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
         """The logs with weights for resting joints, and notes; without where samples have weights, or the method knows none."""
         if self.weighting.weights is not None or self.weighting.name == "ols" or not model.is_rigid:
@@ -144,7 +152,7 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     if not model.is_rigid and project.model.friction == "auto":
         selected = Selected(model, notes=("friction: auto with elastic joints is viscous, Coulomb and offset",))
     elif model.automatic:
-        selected = select_friction(model, build, prepared.motion, method=data.method, progress=progress, prior=data.prior)
+        selected = data.selected_friction(model, logs)
     else:
         selected = Selected(model)
     # 5. Shapes of the laws and base parameters with errors; again without laws that chance explains in these errors.
