@@ -119,8 +119,8 @@ def row_columns(
 def rigid_torque(robot: Robot, theta: Array, q: Array, v: Array, a: Array) -> Array:
     """Computes the rigid-body torque, including gravity, shape (N, n) or (N, n, k) [N·m or N].
 
-    By recursion (RNEA) where all bodies are possible. Parameters of impossible ones, such as differences of bodies, cannot be
-    expressed about a centre of mass without loss of digits, and are multiplied by the regressor.
+    By recursion (RNEA); of several models by the regressor. Impossible bodies, such as differences of bodies, cannot be expressed
+    about a centre of mass without loss of digits: a possible body is added to each, and its torque is subtracted.
 
     Args:
         theta: Inertial parameters, shape (10·n_bodies,) or (10·n_bodies, k).
@@ -132,24 +132,28 @@ def rigid_torque(robot: Robot, theta: Array, q: Array, v: Array, a: Array) -> Ar
     check_motion(robot, q, v, a)
     theta = np.asarray(theta, dtype=float)
     check_shape("theta", theta.shape, (robot.n_inertial, *theta.shape[1:2]))
-    bodies = theta.reshape(-1, 10) if theta.ndim == 1 else np.full((1, 10), np.nan)
+    if theta.ndim == 2:
+        out = np.empty((len(q), robot.n, theta.shape[1]))
+        step = max(1, _ENTRIES // (robot.n_inertial * robot.model.nv))
+        for part in (slice(k, k + step) for k in range(0, len(q), step)):
+            out[part] = regressor(robot, q[part], v[part], a[part]) @ theta
+        return out
+    bodies = theta.reshape(-1, 10)
     size, spread = np.sum(bodies[:, 1:4] ** 2, axis=1), bodies[:, 4] + bodies[:, 6] + bodies[:, 9]
     # possible: nothing, or no smaller than a point at its centre of mass, 2 |m c|² ≤ m tr I
-    if (~bodies.any(axis=1) | ((bodies[:, 0] > 0) & (2 * size <= bodies[:, 0] * spread))).all():
-        out = np.empty((len(q), robot.model.nv))
-        model, states = with_inertias(robot, theta), _tree_states(robot, q, v, a)
-        if hasattr(pin, "rneaInParallel"):  # since Pinocchio 4: the same loop, without Python's calls
-            pin.rneaInParallel(1, pin.ModelPool(model, 1), *(x.T for x in states), out.T)
-            return robot.reduced(out)
-        data = _workspace(robot)
-        for k, state in enumerate(zip(*states, strict=True)):
-            out[k] = pin.rnea(model, data, *state)
+    impossible = bodies.any(axis=1) & ((bodies[:, 0] <= 0) | (2 * size > bodies[:, 0] * spread))
+    if impossible.any():
+        added = np.outer(np.abs(bodies).sum(axis=1) * impossible, [1, 0, 0, 0, 1, 0, 1, 0, 0, 1]).ravel()
+        return rigid_torque(robot, theta + added, q, v, a) - rigid_torque(robot, added, q, v, a)
+    out = np.empty((len(q), robot.model.nv))
+    model, states = with_inertias(robot, theta), _tree_states(robot, q, v, a)
+    if hasattr(pin, "rneaInParallel"):  # since Pinocchio 4: the same loop, without Python's calls
+        pin.rneaInParallel(1, pin.ModelPool(model, 1), *(x.T for x in states), out.T)
         return robot.reduced(out)
-    out = np.empty((len(q), robot.n, *theta.shape[1:]))
-    step = max(1, _ENTRIES // (robot.n_inertial * robot.model.nv))
-    for part in (slice(k, k + step) for k in range(0, len(q), step)):
-        out[part] = regressor(robot, q[part], v[part], a[part]) @ theta
-    return out
+    data = _workspace(robot)
+    for k, state in enumerate(zip(*states, strict=True)):
+        out[k] = pin.rnea(model, data, *state)
+    return robot.reduced(out)
 
 
 def mass_matrices(robot: Robot, q: Array) -> Array:

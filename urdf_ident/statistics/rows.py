@@ -26,9 +26,7 @@ import numpy as np
 from ..errors import EstimationError, ModelError
 from ..linalg import Array, IntArray
 from ..model.base import BaseParameters
-from ..model.drive import Drive
 from ..model.dynamic_model import DynamicModel
-from ..model.robot import Robot
 from ..samples import Segment
 from ..signals.filters import HALF_WIDTH
 from ..signals.prepare import PreparedLog
@@ -41,9 +39,6 @@ BLOCK = 16
 MOST = 16_000_000
 #: Least length of a stretch of a long log, in lengths of the filter, of which one is lost.
 _STRETCH = 8
-#: Maximum number of values of a segment's rigid columns at the full rate, from which the rigid torque of any estimate is one
-#: matrix product.
-_FULL_RATE = 4_000_000
 #: Number of values of term columns at the full rate that are filtered at a time.
 _TERMS_AT_ONCE = 500_000
 #: Maximum number of rows of a piece: half a minute to minutes at the usual row rates.
@@ -351,7 +346,7 @@ def _terms(kept: _Kept, model: DynamicModel, segment: Segment, row_filter: RowFi
     keys: list[Hashable] = [None if item.term.loaded else (row_filter, model.drive, item) for item in model.terms]
     made = {k: known for k, key in enumerate(keys) if key is not None and (known := kept.columns.get(key)) is not None}
     missing = [k for k in range(len(keys)) if k not in made]
-    whole = _with_load(kept, model, segment) if any(model.terms[k].term.loaded for k in missing) else segment
+    whole = model.with_reference_torque(segment) if any(model.terms[k].term.loaded for k in missing) else segment
     size = max(1, _TERMS_AT_ONCE // max(len(segment), 1))
     for begin in range(0, len(missing), size):
         chunk = missing[begin : begin + size]
@@ -365,34 +360,9 @@ def _terms(kept: _Kept, model: DynamicModel, segment: Segment, row_filter: RowFi
     return [column for k in range(len(keys)) for column in made[k]]
 
 
-def _with_load(kept: _Kept, model: DynamicModel, segment: Segment) -> Segment:
-    """Same as :meth:`.DynamicModel.with_reference_torque`, from kept columns."""
-    theta = model.reference_theta
-    if theta is None or segment.reference_torque is not None:
-        return model.with_reference_torque(segment)
-    joints = _joints(model.robot, model.apart)
-    if len(segment) * sum(len(group.places) for group in joints.compact) > _FULL_RATE:
-        return model.with_reference_torque(segment)
-    key = model.robot, model.apart
-    if (rigid := kept.columns.get(key)) is None:
-        ((_, made),) = joints.row_blocks(segment, chunk=len(segment), compact=True)
-        rigid = kept.keep(key, made)
-    torque = np.empty((len(segment), model.n))
-    for j, (group, basis, own) in enumerate(zip(joints.groups, joints.compact, rigid, strict=True)):
-        torque[:, j] = own @ (basis.expansion @ theta[group.columns])
-    return replace(segment, reference_torque=torque if segment.external is None else torque - segment.external)
-
-
 @lru_cache(maxsize=1)
 def _bare(model: DynamicModel) -> DynamicModel:
     return model.with_terms([])
-
-
-@lru_cache(maxsize=1)
-def _joints(robot: Robot, apart: frozenset[int]) -> DynamicModel:
-    """The rigid model in which each motor drives one joint."""
-    model = DynamicModel(robot, friction=[], rotor_inertia=False, drive=Drive.build(robot.n))
-    return model.with_apart([robot.joints[j] for j in sorted(apart)])
 
 
 @dataclass(frozen=True, eq=False)
