@@ -119,8 +119,8 @@ def row_columns(
 def rigid_torque(robot: Robot, theta: Array, q: Array, v: Array, a: Array) -> Array:
     """Computes the rigid-body torque, including gravity, shape (N, n) or (N, n, k) [N·m or N].
 
-    By recursion (RNEA); of several models by the regressor. Impossible bodies, such as differences of bodies, cannot be expressed
-    about a centre of mass without loss of digits: a possible body is added to each, and its torque is subtracted.
+    By recursion (RNEA); of several models by the regressor. Impossible bodies, such as differences of bodies, cannot be
+    expressed about a centre of mass without loss of digits: a possible body is added to each, and its torque is subtracted.
 
     Args:
         theta: Inertial parameters, shape (10·n_bodies,) or (10·n_bodies, k).

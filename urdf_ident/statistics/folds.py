@@ -175,8 +175,10 @@ def repetitions(statistics: StatisticSet) -> Repetitions:
     if statistics.repetitions is not None:
         return statistics.repetitions
     moves = motions(statistics)
-    grouped = replace(statistics, repetitions=Repetitions(moves, None))
-    return Repetitions(moves, periodic(grouped, TIME_FOLDS) if len(moves) <= TIME_FOLDS else None)
+    if len(moves) > TIME_FOLDS:
+        return Repetitions(moves, None)
+    repeats = periodic(replace(statistics, repetitions=Repetitions(moves, None)), TIME_FOLDS)
+    return Repetitions(moves, repeats, {log: place for logs in moves for log, place in spans(statistics, logs).items()})
 
 
 def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:

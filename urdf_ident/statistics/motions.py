@@ -137,6 +137,8 @@ def spans(statistics: StatisticSet, logs: Sequence[str]) -> dict[str, tuple[floa
     """
     if len(logs) == 1:
         return {logs[0]: (0.0, 1.0)}
+    if statistics.repetitions is not None and set(logs) <= statistics.repetitions.spans.keys():
+        return {log: statistics.repetitions.spans[log] for log in logs}
     known = {name: _Log._of(statistics, statistics.of_log.get(name, {})).lengths for name in logs}
     longest, *others = sorted(logs, key=lambda name: -known[name].rows)
     begins = {longest: 0.0}

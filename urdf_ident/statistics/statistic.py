@@ -189,10 +189,12 @@ class Repetitions(NamedTuple):
     Attributes:
         motions: Names of the logs of each motion.
         periodic: Whether some log repeats its own motion; None with so many motions that it does not matter.
+        spans: By log, where in its motion it begins and ends, fractions of the whole; none with so many motions.
     """
 
     motions: tuple[tuple[str, ...], ...]
     periodic: bool | None
+    spans: Mapping[str, tuple[float, float]] = {}
 
 
 @dataclass(frozen=True, eq=False)

@@ -202,7 +202,7 @@ def _by_band(
         for g, (turn, rows) in enumerate(zip(turns, piece.rows, strict=True)):
             cosines = dct(rows @ turn, axis=0, norm="ortho")
             for b in np.flatnonzero(np.diff(cuts)).tolist():
-                factors[g * bands + b].add(cosines[cuts[b] : cuts[b + 1]])
+                factors[g * bands + b].add(cosines[cuts[b] : cuts[b + 1]].copy())  # not the whole piece
     return [factor.factor() for factor in factors], pieces
 
 
