@@ -205,11 +205,11 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
     for log, (begin, end) in (place for logs in moves for place in spans(statistics, logs).items()):
         for i, block in enumerate(blocks[log]):
             fold[log, block] = int(round(k * (begin + (end - begin) * i / len(blocks[log])), 9))  # before rounding errors
-    lone = False  # whether some column is zero, or nearly so, outside one fold
-    for layout in statistics.layouts:
-        squares = np.zeros((max(fold.values()) + 1, layout.width))
-        for entry in statistics.of_group.get(layout.group, ()):
-            squares[fold[entry.log, entry.block]] += np.sum(entry.R**2, axis=0)
+    lone = False  # whether some column of a basis is zero, or nearly so, outside one fold
+    for entries in statistics.of_group.values():
+        squares = np.zeros((max(fold.values()) + 1, entries[0].factor.shape[1]))
+        for entry in entries:
+            squares[fold[entry.log, entry.block]] += np.sum(entry.factor**2, axis=0)
         total = squares.sum(axis=0)
         lone |= bool((total - squares.max(axis=0) < LEAST_OUTSIDE * total).any())
     if lone or any(entry.repeats > 1 for entry in statistics.entries):
