@@ -159,7 +159,7 @@ def compare_black_box(
         begin = 0
         for segment, tau in zip(log.segments, predicted, strict=True):
             thinned = slice(None, None, max(1, round(segment.rate / (_PER_PERIOD * band))))
-            residuals.append(lowpass(segment.total - tau, segment.rate, band)[thinned])
+            residuals.append(lowpass(segment.total - tau, segment.rate, band, rows=thinned))
             folds.append(owner[begin : begin + len(segment)][thinned])
             begin += len(segment)
             for name, values in _variables(log, segment, tau).items():

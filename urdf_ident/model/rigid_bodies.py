@@ -20,6 +20,8 @@ from .robot import Robot
 T = TypeVar("T")
 #: Samples per chunk of rows, and entries of the regressor that are held at a time.
 CHUNK, _ENTRIES = 1024, 1_000_000
+#: Number of recursions that take the time of one regressor.
+_RECURSIONS = 3
 
 
 class _Known(local):
@@ -132,6 +134,8 @@ def rigid_torque(robot: Robot, theta: Array, q: Array, v: Array, a: Array) -> Ar
     check_motion(robot, q, v, a)
     theta = np.asarray(theta, dtype=float)
     check_shape("theta", theta.shape, (robot.n_inertial, *theta.shape[1:2]))
+    if theta.ndim == 2 and theta.shape[1] <= _RECURSIONS:
+        return np.stack([rigid_torque(robot, one, q, v, a) for one in theta.T], axis=-1)
     if theta.ndim == 2:
         out = np.empty((len(q), robot.n, theta.shape[1]))
         step = max(1, _ENTRIES // (robot.n_inertial * robot.model.nv))

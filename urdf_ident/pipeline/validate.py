@@ -131,7 +131,7 @@ def _interval_coverage(ident: Identification, log: PreparedLog) -> Array:
     held = []
     for segment in log.segments:
         error = segment.total - ident.model.effort_along(ident.theta, segment)
-        error = lowpass(error, segment.rate, ident.prediction_band)[::step]
+        error = lowpass(error, segment.rate, ident.prediction_band, rows=slice(None, None, step))
         ends = prediction_reach(ident, segment.q[::step], segment.v[::step], segment.a[::step])
         held.append((ends[..., 0] <= error) & (error <= ends[..., 1]))
     return np.asarray(np.vstack(held).mean(axis=0))

@@ -304,9 +304,9 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
         total = segment.total
         rows = slice(begin, begin + len(segment))
         begin = rows.stop
-        factor = max(1, int(segment.rate / (4.0 * cutoff)))
-        torques = [lowpass(x, segment.rate, cutoff)[::factor] for x in (total, *(predicted[key][rows] for key in keys))]
-        times.append(segment.time[::factor])
+        thinned = slice(None, None, max(1, int(segment.rate / (4.0 * cutoff))))
+        torques = [lowpass(x, segment.rate, cutoff, rows=thinned) for x in (total, *(predicted[key][rows] for key in keys))]
+        times.append(segment.time[thinned])
         kept.append(np.stack(torques))
         errors.append((segment.rate, (total[:_MOST_SAMPLES] - predicted["exported"][rows][:_MOST_SAMPLES])))
     time, series = np.concatenate(times), np.concatenate(kept, axis=1)
@@ -323,7 +323,7 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
     centre = np.mean(np.vstack([error for _, error in errors]), axis=0)
     for logged_rate, error in errors:
         stride = max(1, round(logged_rate / rate))
-        x, kept_rate = lowpass(error - centre, logged_rate, cutoff)[::stride], logged_rate / stride
+        x, kept_rate = lowpass(error - centre, logged_rate, cutoff, rows=slice(None, None, stride)), logged_rate / stride
         power = np.abs(np.fft.rfft(x, size := 1 << (2 * len(x) - 1).bit_length(), axis=0)) ** 2
         lagged = np.fft.irfft(power, size, axis=0)[: min(LAGS, len(x))]
         products[: len(lagged)] += lagged
@@ -369,7 +369,7 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
 
 def _friction_of(model: DynamicModel, bodies: Array, cutoff: float, stride: int, segment: Segment) -> tuple[Array, Array]:
     """Velocity, and torque minus that of the bodies, of every ``stride``-th sample of a segment."""
-    torque = lowpass(segment.total, segment.rate, cutoff)[::stride]
+    torque = lowpass(segment.total, segment.rate, cutoff, rows=slice(None, None, stride))
     thinned = segment.thinned(stride)  # the torque of rigid bodies does not depend on the past
     return thinned.v, torque - model.torque_along(bodies, thinned)
 

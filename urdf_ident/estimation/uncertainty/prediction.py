@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError
 from ...friction import Relaxing, Sliding
-from ...linalg import Array, divisors, rms, scaled_lstsq
+from ...linalg import Array, IntArray, divisors, rms, scaled_lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Posterior, Prior
 from ...model.trained import sliders
@@ -50,7 +50,8 @@ from ...signals.config import SignalConfig
 from ...signals.filters import lowpass, prediction_cutoff, score_band
 from ...signals.prepare import PreparedLog, in_band
 from ...statistics.folds import chosen, fold_labels, folds_of, relative_gains
-from ...statistics.statistic import StatisticSet
+from ...statistics.rows import evenly_spread
+from ...statistics.statistic import StatisticSet, blocks_of
 from ...units import percent
 
 #: Levels whose quantiles are stored; others are interpolated.
@@ -313,7 +314,9 @@ def choose_prediction_band(
     """
     rates = [log.conditioned.rate for log in logs]
     band = score_band(min(rates)) if compared is None else compared
-    counts = np.sum([np.bincount(owner, minlength=len(held.folds)) for owner in held.owner], axis=0)
+    whole, logs = logs, evenly_spread(model, logs, blocks_of(len(logs)))
+    owners = [owner[_places(log, some)] for log, some, owner in zip(whole, logs, held.owner, strict=True)]
+    counts = np.sum([np.bincount(owner, minlength=len(held.folds)) for owner in owners], axis=0)
     squares: dict[float, Array] = {}
     seen = set[tuple[float, ...]]()
 
@@ -327,7 +330,7 @@ def choose_prediction_band(
                 new.append(x)
                 tasks.append(cutoffs)
         if new:
-            owned = list(zip(logs, held.owner, zip(*tasks, strict=True), strict=True))
+            owned = list(zip(logs, owners, zip(*tasks, strict=True), strict=True))
             errors = each(partial(_squares, model, held.theta, band, config), owned)
             squares.update(zip(new, np.sum(errors, axis=0) / np.maximum(counts, 1)[:, None], strict=True))
         return max(squares, key=lambda x: float(relative_gains(squares[0.0], squares[x]).mean()))
@@ -347,6 +350,12 @@ def choose_prediction_band(
         why = f"{scale:.3g} times that of each log's spectrum: {gain} % better on {parts}"
     scales = 2.0 ** np.array(tried)
     return {"scale": scale, "scales": scales, "mean_rmse": mean, "folds": list(held.folds), "compared": band, "why": why}
+
+
+def _places(log: PreparedLog, some: PreparedLog) -> IntArray:
+    """Places of the samples of some stretches of a log among all of its samples."""
+    known, wanted = (np.concatenate([part.time for part in one.segments]) for one in (log, some))
+    return np.searchsorted(known, wanted - 0.5 / log.conditioned.rate)
 
 
 def in_all_periods(held: HeldOutParameters, averaged: Sequence[PreparedLog], whole: Sequence[PreparedLog]) -> HeldOutParameters:
