@@ -90,8 +90,12 @@ def _without_outliers(tau: Array) -> Array:
 
     out = np.empty(tau.shape)
     for j, x in enumerate(tau.T):
-        usual = median_filter(x, _NEIGHBOURS, mode="nearest")
-        away, steps = np.abs(x - usual), np.abs(np.diff(x))
-        alone = np.minimum(np.append(steps, np.inf), np.append(np.inf, steps)) > away / 2
-        out[:, j] = np.where(alone & (away > max(_OUTLIER * np.median(away), _FELT * float(x.std()))), usual, x)
+        steps, felt = np.abs(np.diff(x)), _FELT * float(x.std())
+        nearest = np.minimum(np.append(steps, np.inf), np.append(np.inf, steps))
+        out[:, j] = x
+        if nearest.max() > felt / 2:  # otherwise no sample is alone
+            usual = median_filter(x, _NEIGHBOURS, mode="nearest")
+            away = np.abs(x - usual)
+            outlying = (nearest > away / 2) & (away > max(_OUTLIER * np.median(away), felt))
+            out[outlying, j] = usual[outlying]
     return out

@@ -45,7 +45,7 @@ from ..statistics.folds import CrossValidation, repetition_notes, repetitions
 from ..statistics.log_effects.mixed_model import changes_between_logs
 from ..statistics.motions import mean_reversals
 from ..statistics.rows import evenly_spread
-from ..statistics.statistic import Repetitions, StatisticSet, blocks_of
+from ..statistics.statistic import Repetitions, StatisticSet
 from .checked_logs import TrainingLogs
 
 
@@ -125,7 +125,7 @@ class _TrainingData:
     def selected_friction(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> Selected:
         """The model with friction laws selected by held-out error; of long logs on evenly spread stretches."""
         if self.weighting.weights is None:
-            logs = evenly_spread(model, logs, blocks_of(len(logs)))
+            logs = evenly_spread(model, logs)
         build = partial(self.statistics, logs=logs)
         return select_friction(model, build, self.motion, method=self.method, progress=self.progress, prior=self.prior)
 

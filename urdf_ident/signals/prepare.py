@@ -277,6 +277,8 @@ def in_band(log: PreparedLog, config: SignalConfig) -> PreparedLog:
         config: Its conditioning, with the other low-pass: in Hz, or a multiple of that of the log's own spectrum.
     """
     cutoff = _band_of(log, config)
+    if cutoff == log.conditioned.cutoff:
+        return log
     motion = behind(log.conditioned, log.report.recording, log.robot, config, cutoff)
     conditioned = replace(log.conditioned, segments=motion, cutoff=cutoff)
     return replace(log, conditioned=without_payload(conditioned, log.name, log.robot, log.payload))

@@ -30,6 +30,7 @@ from ..model.dynamic_model import DynamicModel
 from ..samples import Segment
 from ..signals.filters import HALF_WIDTH
 from ..signals.prepare import PreparedLog
+from .statistic import blocks_of
 
 #: Approximate number of samples that are processed at a time.
 AT_ONCE = 2048
@@ -279,16 +280,13 @@ def excess(model: DynamicModel, logs: Sequence[PreparedLog]) -> float:
     return rows * sum(len(places) for _, places in model.compact_inertial) / MOST
 
 
-def evenly_spread(model: DynamicModel, logs: Sequence[PreparedLog], blocks: int) -> Sequence[PreparedLog]:
+def evenly_spread(model: DynamicModel, logs: Sequence[PreparedLog]) -> Sequence[PreparedLog]:
     """Returns logs with hardly more rows than are kept: of more, stretches that are evenly spread over each log.
 
     These are enough to choose between models. Of two whose squared errors differ by a share γ, N independent rows show the
     difference with the relative error ``2/√(γ N)``: that of the least gain that counts, 1 %, with an error of 6 % of it.
-
-    Args:
-        blocks: Least number of stretches of each log.
     """
-    every = math.ceil(excess(model, logs))
+    every, blocks = math.ceil(excess(model, logs)), blocks_of(len(logs))
     if every <= 1:
         return logs
     thinned = []

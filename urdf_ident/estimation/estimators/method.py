@@ -17,6 +17,7 @@ from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base
 from ...statistics.folds import CrossValidation, folds_of, held_out
+from ...statistics.rows import evenly_spread
 from ...statistics.statistic import StatisticSet
 from ..friction_selection.reference_torque import ConvergedFit, cross_validate_converged, with_load_slopes
 from ..uncertainty.covariance import with_covariance
@@ -98,7 +99,7 @@ def choose_weighting(
     model = model.unloaded()  # outliers are found without load-dependent friction too
     statistics = statistics or build_statistics(model, logs)
     first = fit_base(statistics, model.base())
-    outliers = find_outliers(model, first, logs)
+    outliers = find_outliers(model, first, evenly_spread(model, logs))
     if method == "auto" and not outliers.dominate:
         return SampleWeighting("auto", "no relevant outliers")
     try:

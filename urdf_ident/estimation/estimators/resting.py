@@ -34,7 +34,7 @@ from ...signals.config import SignalConfig
 from ...signals.prepare import PreparedLog
 from ...statistics.fit import fit_base
 from ...statistics.least_squares import CORRECTION_LEVEL
-from ...statistics.rows import row_pieces
+from ...statistics.rows import evenly_spread, row_pieces
 from ...statistics.statistic import Statistic, StatisticSet, layouts_of, merge_all
 
 #: A rest lasts at least this many periods of the low-pass of the positions, which hides shorter ones; as :func:`.cut_rest`.
@@ -90,7 +90,7 @@ def weigh_rests(
     rests = Rests.of(model, logs, config)
     if not any(rests.labels(part, _shortest(log, part)).any() for log in logs for part in log.segments):
         return logs, ()
-    windows = merge_all(each(partial(_windows, model, rests), logs))
+    windows = merge_all(each(partial(_windows, model, rests), evenly_spread(model, logs)))
     start = {group: _START if group.endswith(_AT_REST) else 1.0 for group in windows.groups}
     fit = None
     with suppress(EstimationError):  # fewer windows than parameters

@@ -51,7 +51,7 @@ from ...signals.filters import lowpass, prediction_cutoff, score_band
 from ...signals.prepare import PreparedLog, in_band
 from ...statistics.folds import chosen, fold_labels, folds_of, relative_gains
 from ...statistics.rows import evenly_spread
-from ...statistics.statistic import StatisticSet, blocks_of
+from ...statistics.statistic import StatisticSet
 from ...units import percent
 
 #: Levels whose quantiles are stored; others are interpolated.
@@ -314,7 +314,7 @@ def choose_prediction_band(
     """
     rates = [log.conditioned.rate for log in logs]
     band = score_band(min(rates)) if compared is None else compared
-    whole, logs = logs, evenly_spread(model, logs, blocks_of(len(logs)))
+    whole, logs = logs, evenly_spread(model, logs)
     owners = [owner[_places(log, some)] for log, some, owner in zip(whole, logs, held.owner, strict=True)]
     counts = np.sum([np.bincount(owner, minlength=len(held.folds)) for owner in owners], axis=0)
     squares: dict[float, Array] = {}
