@@ -300,12 +300,12 @@ def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = OR
     """
     from scipy.signal import welch
 
-    pieces = [np.diff(piece, 2, axis=0) for piece in pieces]
-    window = int(min(max(len(piece) for piece in pieces), max(64, 4 * rate)))
-    long = [piece for piece in pieces if len(piece) >= window]
-    spectra = [welch(piece, rate, nperseg=window, detrend=False, axis=0) for piece in long]
-    frequency = spectra[0][0]
-    density = np.average([density for _, density in spectra], axis=0, weights=[len(piece) for piece in long])
+    window = int(min(max(len(piece) - 2 for piece in pieces), max(64, 4 * rate)))
+    long = [piece for piece in pieces if len(piece) - 2 >= window]
+    # joint by joint to save memory
+    spectra = [[welch(np.diff(x, 2), rate, nperseg=window, detrend=False) for x in piece.T] for piece in long]
+    frequency, weights = spectra[0][0][0], [len(piece) - 2 for piece in long]
+    density = np.average([np.column_stack([x for _, x in joints]) for joints in spectra], axis=0, weights=weights)
     position = density / _twice_differenced(frequency, rate)[:, None]
     noise = _WHITE * np.median(position[frequency > rate / 4], axis=0)
     below = frequency <= max(cutoff, band)

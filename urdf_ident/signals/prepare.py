@@ -19,7 +19,7 @@ from ..model.drive import Drive
 from ..model.payload import CHECK_PAYLOAD, Payload
 from ..model.rigid_bodies import mass_matrices
 from ..model.robot import Robot
-from ..samples import Segment, fast_speed, moving
+from ..samples import Segment, columns, fast_speed, moving
 from .condition import Conditioned, behind, condition, resolve
 from .config import SignalConfig
 from .filters import prediction_cutoff
@@ -382,14 +382,15 @@ def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Itera
     """
     if log.averaged is not None or log.velocity_source == "logged":
         return  # harmonics take the place of the low-pass, or accelerations do not come from positions
-    q, v, a, tau = (np.vstack([getattr(segment, name) for segment in log.segments]) for name in ("q", "v", "a", "tau"))
-    moves = moving(np.array([fast_speed(x) for x in v.T]), robot.prismatic)
+    parts = log.segments
+    moves = moving(np.array([fast_speed(x) for x in columns([part.v for part in parts])]), robot.prismatic)
     steps = np.where(moves, counts_of(recording.position), 0.0)
     power = float(np.median(np.diff(recording.time))) / 6.0 * (2 * np.pi) ** 4 * log.cutoff**5 / 5.0
     noise = np.sqrt(power) * steps
-    coarse = np.flatnonzero(noise > _OF_MOTION * rms(a, 0))
+    coarse = np.flatnonzero(noise > _OF_MOTION * np.array([rms(x) for x in columns([part.a for part in parts])]))
     if not len(coarse):
         return
+    q, v, a, tau = (np.vstack([getattr(part, name) for part in parts]) for name in ("q", "v", "a", "tau"))
     inertia = rms(mass_matrices(robot, q[:: max(len(q) // _POSES, 1)]), 0)
     for j in coarse:  # its inertia as the effort shows it beside friction and its own weight
         x, speed = q[:, j], v[:, j]

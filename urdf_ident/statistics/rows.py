@@ -286,10 +286,10 @@ def evenly_spread(model: DynamicModel, logs: Sequence[PreparedLog]) -> Sequence[
     These are enough to choose between models. Of two whose squared errors differ by a share γ, N independent rows show the
     difference with the relative error ``2/√(γ N)``: that of the least gain that counts, 1 %, with an error of 6 % of it.
     """
-    every, blocks = math.ceil(excess(model, logs)), blocks_of(len(logs))
-    if every <= 1:
+    share, thinned = excess(model, logs), list[PreparedLog]()
+    if not 1.0 < share < math.inf:
         return logs
-    thinned = []
+    every, blocks = math.ceil(share), blocks_of(len(logs))
     for log in logs:
         shortest = _STRETCH * len(RowFilter(log.conditioned.factor).taps())
         longest, stretches = max(sum(map(len, log.segments)) // (every * blocks), shortest), list[Segment]()

@@ -32,7 +32,7 @@ Load-dependent laws use the rigid torque of the previous fit; the search is repe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -48,7 +48,7 @@ from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...model.trained import trained_ranges
 from ...progress import Progress
-from ...samples import REVERSALS_FOR_BOTH_DIRECTIONS, Segment, fast_speed, moving, reversals
+from ...samples import REVERSALS_FOR_BOTH_DIRECTIONS, Segment, columns, fast_speed, moving, turns
 from ...statistics.fit import base_prior, fit_base, fit_ridge
 from ...statistics.folds import TIME_FOLDS, folds_of, relative_gains, standard_error, whole_motions, worse
 from ...statistics.motions import motions, velocities
@@ -239,11 +239,15 @@ def select_friction(
 
 def _reversal_counts(model: DynamicModel, motion: Sequence[Segment], statistics: StatisticSet) -> IntArray:
     """Reversals of each joint, shape (n,), repetitions of a motion counted once; 0 where joint or motor hardly moves."""
-    v = np.vstack(velocities(motion, motions(statistics)))  # a joint may rest between two segments and reverse after
-    motors = v @ model.drive.reduction.T, np.abs(v) @ np.abs(model.drive.reduction).T
-    fast, motor, uncoupled = (np.array([fast_speed(x) for x in each.T]) for each in (v, *motors))
-    moves = moving(fast, model.robot.prismatic) & (motor > _UNDONE * uncoupled)
-    return np.where(moves, reversals(v), 0)
+    parts = velocities(motion, motions(statistics))
+
+    def fast_of(row: Array, size: Callable[[Array], Array]) -> float:
+        return fast_speed(np.concatenate([size(v) @ size(row) for v in parts]))
+
+    motor, uncoupled = (np.array([fast_of(row, size) for row in model.drive.reduction]) for size in (np.asarray, np.abs))
+    # by column to save memory; a joint may rest between two segments and reverse after
+    fast, counts = np.transpose([(fast_speed(v), turns(v).shape[1]) for v in columns(parts)])
+    return np.where(moving(fast, model.robot.prismatic) & (motor > _UNDONE * uncoupled), counts, 0).astype(np.intp)
 
 
 #: The laws of every joint.
