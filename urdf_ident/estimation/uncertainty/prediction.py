@@ -170,8 +170,10 @@ def held_out_residual(
     def size(parts: Sequence[Array]) -> Array:
         return np.array([rms(x) for x in columns(parts)])
 
+    total = divisors(size(measured))
+    limited = None if unlimited is None else size(errors(unlimited.torque(model, logs))) / total
     torque = held.torque(model, logs)
-    error, total = errors(torque), divisors(size(measured))
+    error = errors(torque)
     edges, top, quantiles = [], [], []
     for own, v, a in zip(*(columns(x) for x in (error, [p.v for p in shown], [p.a for p in shown])), strict=True):
         speed, turn = np.abs(v, out=v), np.abs(a, out=a)
@@ -193,7 +195,7 @@ def held_out_residual(
         held.blocks,
         seen=seen_speeds([part.v for part in shown]),
         relative=size(error) / total,
-        unlimited=None if unlimited is None else size(errors(unlimited.torque(model, logs))) / total,
+        unlimited=limited,
         period=1.0 / min(part.rate for part in shown),
     )
     return residual, torque
