@@ -170,14 +170,14 @@ def banded_rows(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit, solu
     """
     lengths = [RowFilter(log.conditioned.factor).output_rows(len(s)) for log in logs for s in log.segments]
     edges = band_edges(max(1, min(max(lengths, default=1), 4096)), max(log.conditioned.decimate_rate for log in logs))
-    turns = []  # per row group, from the compact columns and the torque to the solution's coordinates and the residual
-    for layout, basis in zip(layouts_of(model), model.compact, strict=True):
-        turned = fit.base.turned(layout.columns, solution.root, fit.params)
-        turns.append(expanded(np.eye(len(basis.places) + 1), layout.expansion) @ turned)
     size = max(1, len(logs) // _BATCHES)
     batches = [logs[begin : begin + size] for begin in range(0, len(logs), size)]
-    of_batches = each(partial(_by_band, model, edges, turns), batches)
-    factors = [triangle(*parts) for parts in zip(*(batch for batch, _ in of_batches), strict=True)]
+    of_batches = each(partial(_by_band, model, edges), batches)
+    factors = []  # per row group and band, in the solution's coordinates, and the residual
+    for g, layout in enumerate(layouts_of(model)):
+        turned = fit.base.turned(layout.columns, solution.root, fit.params)
+        for parts in zip(*(batch[g] for batch, _ in of_batches), strict=True):
+            factors.append(expanded(triangle(*parts), layout.expansion) @ turned)
     rows = np.vstack(factors)
     if not len(rows):
         raise EstimationError("no rows to judge the noise from")
@@ -188,22 +188,21 @@ def banded_rows(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit, solu
     return BandedRows(rows[:, :-1], rows[:, -1], unit, weights, solution, edges, used)
 
 
-def _by_band(
-    model: DynamicModel, edges: Array, turns: Sequence[Array], logs: Sequence[PreparedLog]
-) -> tuple[list[Array], Counter[Kind]]:
-    """Factors of the transformed rows of some logs, per row group and band, and the number of pieces of each kind."""
+def _by_band(model: DynamicModel, edges: Array, logs: Sequence[PreparedLog]) -> tuple[list[list[Array]], Counter[Kind]]:
+    """Factors of the cosine coefficients of some logs, per row group and band, and the number of pieces of each kind."""
     from scipy.fft import dct
 
     bands, pieces = len(edges) - 1, Counter[Kind]()
-    factors = [FactorAccumulator(turn.shape[1], _WAITING * turn.shape[1]) for turn in turns for _ in range(bands)]
+    widths = [len(basis.places) + 1 for basis in model.compact]
+    factors = [[FactorAccumulator(width, _WAITING * width) for _ in range(bands)] for width in widths]
     for piece in row_pieces(model, logs, compact=True):
         pieces[Kind(piece.log, len(piece), piece.rate, piece.row_filter)] += 1
         cuts = np.searchsorted(band_of(len(piece), piece.row_rate, edges), np.arange(bands + 1))
-        for g, (turn, rows) in enumerate(zip(turns, piece.rows, strict=True)):
-            cosines = dct(rows @ turn, axis=0, norm="ortho")
+        for of_group, rows in zip(factors, piece.rows, strict=True):
+            cosines = dct(rows, axis=0, norm="ortho")
             for b in np.flatnonzero(np.diff(cuts)).tolist():
-                factors[g * bands + b].add(cosines[cuts[b] : cuts[b + 1]].copy())  # not the whole piece
-    return [factor.factor() for factor in factors], pieces
+                of_group[b].add(cosines[cuts[b] : cuts[b + 1]].copy())  # not the whole piece
+    return [[factor.factor() for factor in of_group] for of_group in factors], pieces
 
 
 def band_edges(length: int, row_rate: float) -> Array:
