@@ -96,7 +96,7 @@ class _TrainingData:
         self._repetitions: Repetitions | None = None
         # the plain pass, without weights of samples, shows whether these are needed
         self.weighting = SampleWeighting(wanted.method)
-        plain = self.statistics(model.unloaded(), logs=prepared.logs)
+        plain = self.statistics(model.unloaded(), logs=evenly_spread(model, prepared.logs))
         self.weighting = choose_weighting(model, prepared.logs, wanted.method, wanted.loss, plain)
 
     def statistics(self, model: DynamicModel, *, logs: Sequence[PreparedLog], **options: Any) -> StatisticSet:
@@ -122,12 +122,18 @@ class _TrainingData:
         self._cached = rows, model, statistics
         return statistics
 
-    def selected_friction(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> Selected:
-        """The model with friction laws selected by held-out error; of long logs on evenly spread stretches."""
-        if self.weighting.weights is None:
-            logs = evenly_spread(model, logs)
-        build = partial(self.statistics, logs=logs)
-        return select_friction(model, build, self.motion, method=self.method, progress=self.progress, prior=self.prior)
+    def structure(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[DynamicModel, Selected]:
+        """The model before and after its friction is selected; of long logs from stretches that are evenly spread."""
+        few = evenly_spread(model, logs) if self.weighting.weights is None else logs
+        build, method, prior = partial(self.statistics, logs=few), self.method, self.prior
+        # Joints whose efforts contradict the bodies that all joints share are set apart.
+        model = with_contradicting_joints_apart(model, build, prior, method)
+        # Friction laws by held-out error, if the project leaves them to the data.
+        if not model.is_rigid and self.project.model.friction == "auto":
+            return model, Selected(model, notes=("friction: auto with elastic joints is viscous, Coulomb and offset",))
+        if not model.automatic:
+            return model, Selected(model)
+        return model, select_friction(model, build, self.motion, method=method, progress=self.progress, prior=prior)
 
     def with_rests_weighed(self, model: DynamicModel) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
         """The logs with weights for resting joints, and notes; without where samples have weights, or the method knows none."""
@@ -145,35 +151,27 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     # 2. Outliers, and joints that dry friction holds at rest, get smaller weights, first with the simple laws.
     data = _TrainingData(prepared, project, simple, progress)
     logs, rest_notes = data.with_rests_weighed(simple)
-    build = partial(data.statistics, logs=logs)
-    # 3. Joints whose efforts contradict the bodies that all joints share are set apart.
-    model = with_contradicting_joints_apart(model, build, data.prior, data.method)
-    # 4. Friction laws by held-out error, if the project leaves them to the data.
-    if not model.is_rigid and project.model.friction == "auto":
-        selected = Selected(model, notes=("friction: auto with elastic joints is viscous, Coulomb and offset",))
-    elif model.automatic:
-        selected = data.selected_friction(model, logs)
-    else:
-        selected = Selected(model)
-    # 5. Shapes of the laws and base parameters with errors; again without laws that chance explains in these errors.
+    # 3. Joints that contradict the others, and friction laws.
+    model, selected = data.structure(model, logs)
+    # 4. Shapes of the laws and base parameters with errors; again without laws that chance explains in these errors.
     estimate = _estimate(data, selected, logs, rest_notes)
     significant = without_chance(selected, estimate.fit, model)
     if significant is not selected:
         selected, estimate = significant, _estimate(data, significant, logs, rest_notes)
     model, statistics, fit = estimate.converged.model, estimate.estimated.statistics, estimate.fit
-    # 6. The prior of friction and rotors, which no URDF gives, from this first fit.
+    # 5. The prior of friction and rotors, which no URDF gives, from this first fit.
     reversals = mean_reversals(estimate.converged.statistics, prepared.motion, model.robot.prismatic)
     prior = completed_prior(model, data.prior, statistics, fit, reversals, supplements(selected))
-    # 7. Held-out errors of the same structure; none where the data are too short to hold any out.
+    # 6. Held-out errors of the same structure; none where the data are too short to hold any out.
     cross_validation: CrossValidation | None = None
     with suppress(EstimationError):
         structure = "chosen on all folds" if selected.trials else "given"
         cross_validation = replace(cross_validated(estimate.converged, estimate.estimated), structure=structure)
-    # 8. How friction differs between logs, which adds to the errors for the next one; nothing where no friction can change.
+    # 7. How friction differs between logs, which adds to the errors for the next one; nothing where no friction can change.
     if model.is_rigid:
         with suppress(EstimationError):
             fit = fit.for_next_log(changes_between_logs(model, statistics, fit, estimate.logs))
-    # 9. Which base parameters are essential, likewise by held-out errors.
+    # 8. Which base parameters are essential, likewise by held-out errors.
     essential, wanted = dict[str, Any](), project.estimation.essential
     if wanted.rule != "none":
         with suppress(EstimationError):
