@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from conftest import arm_urdf, inertials
 
-from urdf_ident import Drive, DynamicModel, Robot, Segment
+from urdf_ident import BaseParameters, Drive, DynamicModel, Robot, Segment, Trajectory
 from urdf_ident.linalg import Array
 
 A = np.array([[-50.0, 0, 0], [0, 45, 0], [0, 32, 32]])  # joint 1 alone, joints 2 and 3 coupled
@@ -71,3 +71,14 @@ def raw_rows(model: DynamicModel, segment: Segment) -> list[Array]:
     joint_rows = np.concatenate([W, segment.tau[:, :, None]], axis=2)
     mixed = np.einsum("ij,njp->nip", model.drive.row_mix, joint_rows)
     return [mixed[:, i] for i in range(model.n)]
+
+
+def rows_along(model: DynamicModel, base: BaseParameters, trajectory: Trajectory, noise: Array, rate: float = 100.0) -> Array:
+    """Rows of a motion for the base parameters as identification computes them, divided by their noise, shape (N·n, b)."""
+    count = round(trajectory.duration * rate)
+    segment = Segment("planned", 0.0, rate, *trajectory.evaluate((np.arange(count) + 0.5) / rate))
+    out = np.zeros((model.n, count, len(model.parameters)))
+    for samples, blocks in model.row_blocks(segment):
+        for j, (group, block) in enumerate(zip(model.groups, blocks, strict=True)):
+            out[j, samples, group.columns] = (block / noise[j]).T
+    return out.reshape(-1, len(model.parameters))[:, base.independent]

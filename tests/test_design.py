@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from conftest import arm_urdf, rnea
+from motion_samples import rows_along
 from typer.testing import CliRunner
 
 from urdf_ident import Drive, DynamicModel, Robot, Trajectory, random_fourier, read_trajectory
@@ -22,7 +23,6 @@ from urdf_ident.excitation.design import Design, certified, design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.optimise import FoundMotion, Objective, optimise
 from urdf_ident.excitation.problem import Problem, formulate
-from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.linalg import standard_errors
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.motion.limits import Limits, check_limits
@@ -67,7 +67,7 @@ def test_condition_below_ten_in_two_seconds_from_a_cold_start() -> None:
     search = optimise(problem, seed=0, budget=2.0)
     assert search.best.X.size == 66
     trajectory = problem.family.trajectory(search.best.X)
-    dense = condition_number(weighted_regressor(model, model.base(), trajectory, np.ones(6)))
+    dense = condition_number(rows_along(model, model.base(), trajectory, np.ones(6)))
     assert dense == pytest.approx(np.exp(search.best.value), rel=1e-3)
     assert dense < 10.0
     assert_inside(trajectory, model.robot, problem.limits)
@@ -83,11 +83,11 @@ def test_d_optimal_beats_random_motions(make: object) -> None:
     model = make()  # type: ignore[operator]
     design = design_excitation(model, criterion="D", seed=1, **QUICK)
     base = model.base()
-    ours = standard_errors(weighted_regressor(model, base, design.excitation, design.noise))
+    ours = standard_errors(rows_along(model, base, design.excitation, design.noise))
     ratios = []
     for seed in range(20):
         motion = random_fourier(design.limits, 20.0, 5, seed, fill=1.0, span=10.0)
-        theirs = standard_errors(weighted_regressor(model, base, motion, design.noise))
+        theirs = standard_errors(rows_along(model, base, motion, design.noise))
         ratios.append(np.median(theirs / ours))
     assert np.median(ratios) > 1.5
     assert_inside(design.trajectory, model.robot, design.limits)
@@ -119,7 +119,7 @@ def test_families_start_and_end_at_rest(family: str, options: dict[str, object])
     assert min(m.margin for m in design.report.margins) >= 0
     random = random_fourier(design.limits, 6.0, 5, 0, fill=1.0)
     base = model.base()
-    better, worse = (standard_errors(weighted_regressor(model, base, t, design.noise)) for t in (design.excitation, random))
+    better, worse = (standard_errors(rows_along(model, base, t, design.noise)) for t in (design.excitation, random))
     assert np.median(worse / better) > 1.05  # a single start; short ramps cost most of the gain
 
 
@@ -281,7 +281,7 @@ def test_what_is_known_already_is_not_asked_again() -> None:
     known = [k for k in range(len(base)) if k not in unknown]
 
     def told(design: Design) -> float:
-        R = weighted_regressor(design.model, design.base, design.excitation, design.noise, 20.0)
+        R = rows_along(design.model, design.base, design.excitation, design.noise, 20.0)
         full = np.vstack([R, earlier(model, known, 1e4).factor[:, base.independent]])
         return float(np.mean(np.log(standard_errors(full)[unknown])))
 

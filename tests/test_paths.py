@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
+from motion_samples import rows_along
 
 from urdf_ident import Drive, DynamicModel, ElasticModel, Limits, Robot, robot_path
 from urdf_ident.cli.motion import _of_family
@@ -14,7 +15,6 @@ from urdf_ident.errors import LimitError, ModelError, ProjectError
 from urdf_ident.excitation.criteria import criterion_value
 from urdf_ident.excitation.paths import design_circle, design_points
 from urdf_ident.excitation.problem import row_weights, usable_limits
-from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.project import parse_project
 
 LAWS = ["viscous", "coulomb"]
@@ -104,8 +104,8 @@ def test_searched_points_tell_more_than_random_ones(arm: DynamicModel) -> None:
     for _ in range(10):
         points = np.vstack([np.zeros(3), rng.uniform(-2.8, 2.8, (4, 3)), np.zeros(3)])
         motion = design_points(arm, points=points).trajectory
-        values.append(criterion_value("D", weighted_regressor(arm, base, motion, noise, 50.0)))
-    assert criterion_value("D", weighted_regressor(arm, base, found.trajectory, noise, 50.0)) < min(values)
+        values.append(criterion_value("D", rows_along(arm, base, motion, noise, 50.0)))
+    assert criterion_value("D", rows_along(arm, base, found.trajectory, noise, 50.0)) < min(values)
 
 
 def test_through_the_project_file_as_design_does(tmp_path: Path) -> None:

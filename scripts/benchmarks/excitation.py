@@ -25,7 +25,7 @@ from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.optimise import optimise
 from urdf_ident.excitation.problem import Problem, formulate
-from urdf_ident.excitation.rows import weighted_regressor
+from urdf_ident.excitation.rows import PlannedRows
 from urdf_ident.linalg import standard_errors
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.motion.collision.world import parse_world
@@ -50,7 +50,7 @@ def condition_over_time(seeds: int, long: float) -> None:
         found = search.improvements
         path = family.trajectory(search.best.X)
         report = check_limits(path, limits, torque=torque, rate=1000.0)
-        dense = condition_number(weighted_regressor(model, base, path, np.ones(model.n), 1000.0))
+        dense = condition_number(PlannedRows(model, base, np.ones(model.n)).along(path, 1000.0))
         row = [np.exp(min([c.value for c in found if c.spent <= t], default=np.nan)) for t in MOMENTS if t <= budget]
         rows.append(row[:3])
         print(
@@ -82,9 +82,8 @@ def gain_over_random(seeds: int, budget: float) -> None:
         for seed in range(seeds):
             design = design_excitation(model, DURATION, "D", seed, harmonics=HARMONICS, budget=budget, collisions=None)
             random = random_fourier(design.limits, DURATION, HARMONICS, seed, fill=1.0, span=2 * np.pi)
-            ours, theirs = (
-                standard_errors(weighted_regressor(model, base, path, design.noise)) for path in (design.excitation, random)
-            )
+            rows = PlannedRows(model, base, design.noise)
+            ours, theirs = (standard_errors(rows.along(path)) for path in (design.excitation, random))
             ratios.append(np.median(theirs / ours))
             elapsed.append(design.elapsed)
         print(

@@ -28,7 +28,7 @@ from urdf_ident.excitation.criteria import criterion_value
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.optimise import Search
 from urdf_ident.excitation.problem import formulate
-from urdf_ident.excitation.rows import weighted_regressor
+from urdf_ident.excitation.rows import PlannedRows
 from urdf_ident.linalg import Array, standard_errors, triangle
 from urdf_ident.model.base import BaseParameters, random_motion, reduce_factor
 from urdf_ident.model.bundled import robot_path, truth_path
@@ -330,12 +330,14 @@ def solve(end: tuple[float, ...] | None, budget: float, seed: int, starts: int |
     search = Search(formulate(model, shape, limits, "frobenius"), seed, np.inf)
     motions = [shape.excitation(search.random()) for _ in range(RANDOM)]
 
+    rows, weighted = PlannedRows(model, base, np.ones(3)), PlannedRows(model, base, SIGMA)
+
     def value(path: Trajectory) -> float:
-        return criterion_value("frobenius", weighted_regressor(model, base, path, np.ones(3), RATE))
+        return criterion_value("frobenius", rows.along(path, RATE))
 
     values = [value(path) for path in motions]
     middle = motions[int(np.argsort(values)[len(values) // 2])]
-    errors = [standard_errors(weighted_regressor(model, base, path, SIGMA, RATE)) for path in (design.excitation, middle)]
+    errors = [standard_errors(weighted.along(path, RATE)) for path in (design.excitation, middle)]
     reached = np.exp([value(design.excitation), min(values), np.median(values)])
     return Case(design, tuple(reached.tolist()), np.array(errors))
 

@@ -25,7 +25,7 @@ import numpy as np
 from urdf_ident import BaseParameters, DynamicModel, Limits, Robot, Trajectory, design_excitation, robot_path
 from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.problem import make_criterion, usable_limits
-from urdf_ident.excitation.rows import PlannedRows, weighted_regressor
+from urdf_ident.excitation.rows import PlannedRows
 from urdf_ident.linalg import Array
 from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
 
@@ -83,7 +83,7 @@ class Judge:
         self.others = [self._rows(path, np.ones(6)) for path in others]
 
     def _rows(self, path: Trajectory, noise: Array) -> Array:
-        return weighted_regressor(self.model, self.base, path, noise, RATE)
+        return PlannedRows(self.model, self.base, noise).along(path, RATE)
 
     def __call__(self, path: Trajectory) -> SeedScore:
         plain, weighted = self._rows(path, np.ones(6)), self._rows(path, NOISE)

@@ -24,7 +24,7 @@ from .criteria import CRITERIA, condition_number, format_criterion
 from .family import Family
 from .optimise import FoundMotion, optimise
 from .problem import EarlierResult, Problem, formulate
-from .rows import weighted_regressor
+from .rows import PlannedRows
 
 UNWATCHED = (
     "not watched; to keep links apart: `excitation: {collisions: true}`, in Python collisions=find_collisions(robot); "
@@ -115,7 +115,7 @@ class Design(DesignedMotion, ReadOnly):
     Attributes:
         excitation: One period without ramps, to which the criterion refers.
         model: The model to identify.
-        base: Its base parameters.
+        base: The base parameters that the criterion counts.
         criterion: Name of the criterion.
         value: Its exact value, a logarithm (see :mod:`.criteria`).
         condition: Condition number of the base regressor, columns unscaled (SI), rows unweighted.
@@ -213,10 +213,10 @@ def design_excitation(
 
     search = optimise(problem, seed=seed, budget=budget, starts=starts, progress=say)
     best, kept = certified(problem, search.improvements)
-    X, model = best.X, problem.model
-    base, excitation, elapsed = model.base(), shape.excitation(X), time.monotonic() - begun
+    X, base, excitation = best.X, problem.exact.base, shape.excitation(best.X)
+    elapsed = time.monotonic() - begun
     trajectory, value = shape.trajectory(X), problem.value(X, problem.exact)
-    condition = condition_number(weighted_regressor(model, base, excitation, np.ones(model.n)))
+    condition = condition_number(PlannedRows(problem.exact.model, base, np.ones(model.n)).along(excitation))
     words = (
         f"{family}: {trajectory.duration:.4g} s, {len(base)} base parameters, "
         f"criterion {criterion} = {format_criterion(value)}, condition number {condition:.4g}",
@@ -225,7 +225,7 @@ def design_excitation(
     return Design(
         trajectory=trajectory,
         excitation=excitation,
-        model=model,
+        model=problem.model,
         base=base,
         limits=problem.limits,
         report=kept.report,

@@ -28,7 +28,7 @@ from ..motion.trajectory import DEGREE, PiecewisePolynomial, spline_pieces, trap
 from .criteria import SPECTRAL, condition_number, criterion_value
 from .design import DesignedMotion
 from .problem import row_weights, usable_limits
-from .rows import designable, rigid_for_planning, weighted_regressor
+from .rows import PlannedRows, designable, rigid_for_planning
 
 _ITERATIONS = 60
 _TOLERANCE = 1e-10  # [m and rad]
@@ -229,9 +229,8 @@ def design_circle(
     # unknown acceleration limits are not replaced: the speed determines the acceleration
     limits = replace(limits, acceleration=given.acceleration)
     frame, how = frame or robot.last_link, orientation or ("keep" if robot.n >= 6 else "free")
-    # in the middle 60 % of the position ranges, at most ±0.6π about their centres
-    drawn = np.random.default_rng(seed).uniform(-0.6, 0.6, (TRIED, robot.n))
-    random = [limits.middle + np.minimum(limits.half_range, np.pi) * x for x in drawn]
+    rng, reach = np.random.default_rng(seed), 0.6 * np.minimum(limits.half_range, np.pi)
+    random = [limits.random_pose(rng, reach) for _ in range(TRIED)]
     poses = random if start is None else [one_each("start", start, robot.n)]
     solver = _Solver(robot, frame, None)
     jacobians = np.array([solver.jacobian(pose) for pose in random[:PLANES]])
@@ -353,7 +352,7 @@ def design_points(
         raise ModelError("via points are not searched by this criterion", got=repr(name), remedy=nearest(name, SPECTRAL))
     planned, left_out = designable(model)
     base, torque = planned.base(), prior_torque(model.robot)
-    weights, _ = row_weights(noise, name, limits, planned)
+    rows = PlannedRows(planned, base, row_weights(noise, name, limits, planned)[0])
 
     def motion(via: Array, share: float = 1.0) -> PiecewisePolynomial:
         speed, acceleration = (FASTEST * share * limit for limit in (limits.velocity, limits.acceleration))
@@ -370,7 +369,7 @@ def design_points(
 
     def better(via: Array, value: float) -> tuple[float, DesignedMotion] | None:
         """Value and motion of points that are better than a value and feasible."""
-        new = criterion_value(name, weighted_regressor(planned, base, motion(via), weights, JUDGED))
+        new = criterion_value(name, rows.along(motion(via), JUDGED))
         try:
             return (new, certified(via)) if new < value else None
         except LimitError:
@@ -388,7 +387,7 @@ def design_points(
         for k, point in enumerate(chosen, 1):
             limits.require_inside(point, f"via point {k}", -1e-9)
         design = certified(chosen)
-    condition = condition_number(weighted_regressor(planned, base, design.trajectory, np.ones(model.n)))
+    condition = condition_number(PlannedRows(planned, base, np.ones(model.n)).along(design.trajectory))
     words = f"points: {len(chosen)} via points {how}, {design.trajectory.duration:.4g} s"
     words += f", {len(base)} base parameters, condition number {condition:.4g}"
     return replace(design, words=(words,), notes=(*notes, *planned_on, *left_out, *design.notes))

@@ -208,8 +208,6 @@ def _field_gradient(bar: Array, velocity: Array) -> tuple[Array, Array]:
     return by_velocity, np.concatenate([line, turn], axis=1)
 
 
-#: Sampling rate for the evaluation of a finished motion [Hz].
-REPORT_RATE = 100.0
 #: Step of the numerical derivative of a friction law [rad/s, rad/s², N·m …]; laws are smooth over 1e-4.
 _STEP = 1e-7
 #: Least half-width of the smooth sign during the optimisation, as a fraction of the velocity limit.
@@ -270,6 +268,19 @@ class PlannedRows:
         out[:, :, self._cut :] = terms[:, None, :] * self._spread[:, self._applied]
         return out * self.scale, RowState(sweep, axes, reference, full)
 
+    def along(self, trajectory: Trajectory, rate: float = 100.0) -> Array:
+        """Returns the rows of a whole motion.
+
+        Args:
+            rate: Samples per second [Hz]; more if that gives fewer than two samples per parameter.
+
+        Returns:
+            Shape (N·n, b) [standard deviations per unit of each base parameter], all samples of one row group together.
+        """
+        count = max(2 * len(self.base), round(trajectory.duration * rate))
+        rows, _ = self.evaluate(*trajectory.evaluate((np.arange(count) + 0.5) * trajectory.duration / count))
+        return rows.swapaxes(0, 1).reshape(-1, len(self.base))
+
     def torque(self, state: RowState) -> Array:
         """Returns the torque of the URDF's rigid bodies on the evaluated motion, shape (N, n) [N·m or N]."""
         return np.asarray(state.full @ self.theta0)
@@ -315,34 +326,6 @@ class PlannedRows:
     @property
     def _reference_theta(self) -> Array:
         return self.theta0 if self.model.reference_theta is None else self.model.reference_theta
-
-
-def weighted_regressor(
-    model: DynamicModel, base: BaseParameters, trajectory: Trajectory, noise: Array, rate: float = REPORT_RATE
-) -> Array:
-    """Returns the rows of a motion for the base parameters, from the model itself (reference implementation).
-
-    Load-dependent friction is evaluated with the torque of the URDF's rigid model, which is known in advance.
-
-    Args:
-        noise: Standard deviation of each row group's torque, shape (n,) [N·m or N]; ones: unweighted rows.
-        rate: Samples per second [Hz]; more if that gives fewer than two samples per parameter.
-
-    Returns:
-        Shape (N·n, b) [standard deviations per unit of each base parameter], all samples of one row group together.
-    """
-    count = max(2 * len(base), round(trajectory.duration * rate))
-    step = trajectory.duration / count
-    segment = Segment("design", 0.0, 1.0 / step, *trajectory.evaluate((np.arange(count) + 0.5) * step))
-    if model.loaded and model.reference_theta is None:
-        model = model.with_reference(model.robot.inertials.reshape(-1))
-    out = np.zeros((model.n, count, len(base)))
-    place = base.place
-    for samples, blocks in model.row_blocks(segment):
-        for j, (group, block) in enumerate(zip(model.groups, blocks, strict=True)):
-            identifiable = place[group.columns] >= 0
-            out[j, samples, place[group.columns[identifiable]]] = (block[:, identifiable] / noise[j]).T
-    return out.reshape(-1, len(base))
 
 
 def rigid_for_planning(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:

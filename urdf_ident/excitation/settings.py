@@ -146,7 +146,10 @@ class ExcitationSection(Section):
         if self.family == "circle":
             return design_circle(model, **self.circle.model_dump(), **shared)
         if self.family == "points":
-            points = self.points if isinstance(self.points, int) else self._listed(robot, self.points)
+            points: Any = self.points
+            if not isinstance(points, int):
+                listed = enumerate(points, 1)
+                points = [_per_joint(robot, point, f"points, point {k},", np.zeros(robot.n)) for k, point in listed]
             return design_points(model, points=points, criterion=self.criterion, noise=noise, dwell=self.dwell, **shared)
         shape = self.model_dump(include={"duration", "criterion", "family", "harmonics", "periods", "ramp", "scaling"})
         return design_excitation(model, end=end, noise=noise, after=after, progress=progress, **shape, **shared)
@@ -161,18 +164,6 @@ class ExcitationSection(Section):
             joint = robot.joints[int(np.argmin(np.isfinite(out)))]
             raise ProjectError(f"excitation.{key} has no value for joint '{joint}'", expected="one number per joint")
         return out
-
-    def _listed(self, robot: Robot, points: list[list[float]]) -> Array:
-        """Returns via points in model order, shape (K, n)."""
-        for k, point in enumerate(points):
-            if len(point) != robot.n:
-                raise ProjectError(
-                    "a via point has the wrong length",
-                    where=f"excitation.points, point {k + 1}",
-                    got=len(point),
-                    expected=f"{robot.n}: {', '.join(robot.order)}",
-                )
-        return np.array([_per_joint(robot, point, "points", np.zeros(robot.n)) for point in points])
 
     def build_limits(self, robot: Robot) -> Limits:
         """Returns the URDF's limits with the overrides of this section.
