@@ -114,8 +114,8 @@ def test_the_published_test_misses_the_triangle_inequality():
     report = check_consistency(theta, ["link"])
     assert margins(theta).passes(0.0)
     assert not report.consistent
-    assert report.per_body[0].margins.triangle == pytest.approx(-0.01)
-    assert "the triangle inequality fails: 0.05 > 0.01 + 0.02, by 0.02 kg·m²" in report.per_body[0].words
+    assert report.per_body["link"].margins.triangle == pytest.approx(-0.01)
+    assert "the triangle inequality fails: 0.05 > 0.01 + 0.02, by 0.02 kg·m²" in report.per_body["link"].words
 
 
 @settings(max_examples=200, deadline=None)
@@ -144,6 +144,6 @@ def test_words_name_the_condition_and_the_correction():
         "no thickness": np.array([1.0, *np.zeros(9)]),
     }
     for words, theta in cases.items():
-        entry = check_consistency(theta, ["b"]).per_body[0]
+        entry = check_consistency(theta, ["b"]).per_body["b"]
         assert words in entry.words
         assert "smallest correction" in entry.words

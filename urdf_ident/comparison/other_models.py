@@ -276,7 +276,7 @@ def solutions(ident: Record, robot: Robot) -> list[dict[str, Any]]:
                 "name": name,
                 "consistent": len(bodies) - len(report.offenders),
                 "passing": list(report.passing),
-                "margin": min(body.margins.relative for body in report.per_body),
+                "margin": min(body.margins.relative for body in report.per_body.values()),
                 "distance": prior.distance(theta),
                 "residual": float(np.linalg.norm(factor @ np.append(theta, -1.0)) / least),
             }

@@ -51,6 +51,7 @@ class Assessment(ReadOnly):
     """Physical consistency of ten parameters of a body.
 
     Attributes:
+        margins: Distances from the conditions.
         repaired: The nearest physically consistent parameters, shape (10,); equal to the given ones if nothing is wrong.
         eigenvalues: Eigenvalues of the inertia about the centre of mass, ascending, shape (3,) [kg·m²].
         level: ``"ok"``, ``"boundary"`` (a plate, a rod, a point: strict engines may refuse it) or ``"impossible"``.
@@ -58,11 +59,36 @@ class Assessment(ReadOnly):
         correction: The smallest correction, as text; empty if nothing is wrong.
     """
 
+    margins: Margins
     repaired: Array
     eigenvalues: Array
     level: str
     problems: tuple[str, ...] = ()
     correction: str = ""
+
+    @property
+    def consistent(self) -> bool:
+        """True if the body is physically consistent."""
+        return self.margins.consistent
+
+    @property
+    def words(self) -> str:
+        """Which condition fails by how much and the smallest correction, or the size and margins of a consistent body."""
+        if not self.consistent:
+            return "; ".join([*self.problems, self.correction])
+        least = f"smallest CoM inertia {self.margins.min_eigenvalue:.3g} kg·m²"
+        return f"{self.margins.mass:.4g} kg, {least}, thinnest/thickest {self.margins.relative:.2g}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Its part of ``consistency.per_body`` in identification.json; a margin of −inf is the text "-inf"."""
+        margin = self.margins.relative
+        shown = {name: getattr(self.margins, name) for name in ("mass", "min_eigenvalue", "cholesky_tolerance", "triangle")}
+        return {
+            **shown,
+            "margin": margin if np.isfinite(margin) else "-inf",
+            "consistent": self.consistent,
+            "words": self.words,
+        }
 
 
 def assess(theta: Array, small_mass: float = 1e-3, *, massless: bool = False) -> Assessment:
@@ -73,14 +99,15 @@ def assess(theta: Array, small_mass: float = 1e-3, *, massless: bool = False) ->
         small_mass: Mass given to a massless body [kg].
         massless: Whether the body may lack mass altogether, as a frame modelled as a link does.
     """
+    margin = margins(theta)
     if massless and not theta.any():
-        return Assessment(theta, np.zeros(3), "ok")
+        return Assessment(margin, theta, np.zeros(3), "ok")
     mass, _, inertia = to_com(theta)
     eigenvalues: Array = np.linalg.eigvalsh(inertia).astype(float)
     repaired = repaired_theta(theta, small_mass=small_mass)
     if np.array_equal(repaired, theta):
-        return Assessment(repaired, eigenvalues, "ok")
-    relative, (small, middle, large), problems = margins(theta).relative, eigenvalues, list[str]()
+        return Assessment(margin, repaired, eigenvalues, "ok")
+    relative, (small, middle, large), problems = margin.relative, eigenvalues, list[str]()
     level = "boundary" if relative >= -ROUNDING else "impossible"
     if not theta.any():
         problems.append("no mass, although a joint moves it")
@@ -103,7 +130,7 @@ def assess(theta: Array, small_mass: float = 1e-3, *, massless: bool = False) ->
     change = float(np.abs(new_inertia - inertia).max())
     correction = f"smallest correction: principal inertias {values} kg·m² (largest change {change:.3g})"
     correction += "" if mass == new_mass else f", mass {float(new_mass):.6g} kg"
-    return Assessment(repaired, eigenvalues, level, tuple(problems), correction)
+    return Assessment(margin, repaired, eigenvalues, level, tuple(problems), correction)
 
 
 def assess_bodies(robot: Robot) -> dict[str, Assessment]:
@@ -264,42 +291,10 @@ TABLE_TOLERANCES = (0.0, -0.01, -0.02, -0.04)
 
 
 @dataclass(frozen=True)
-class BodyConsistency:
-    """The physical consistency of one body.
-
-    Attributes:
-        words: The result, which condition fails by how much, and the smallest correction, as text.
-    """
-
-    body: str
-    margins: Margins
-    words: str
-
-    @property
-    def consistent(self) -> bool:
-        """True if the body is physically consistent."""
-        return self.margins.consistent
-
-    def as_dict(self) -> dict[str, Any]:
-        """The entry of ``consistency.per_body`` in identification.json; a margin of −inf is the text "-inf"."""
-        margin = self.margins
-        return {
-            "body": self.body,
-            "mass": margin.mass,
-            "min_eigenvalue": margin.min_eigenvalue,
-            "cholesky_tolerance": margin.cholesky_tolerance,
-            "margin": margin.relative if np.isfinite(margin.relative) else "-inf",
-            "triangle": margin.triangle,
-            "consistent": self.consistent,
-            "words": self.words,
-        }
-
-
-@dataclass(frozen=True)
 class ConsistencyReport:
-    """The physical consistency of all bodies; ``per_body`` has one entry each, in the order given."""
+    """The physical consistency of all bodies by their names, in the order given."""
 
-    per_body: tuple[BodyConsistency, ...]
+    per_body: Mapping[str, Assessment]
 
     @property
     def consistent(self) -> bool:
@@ -309,19 +304,19 @@ class ConsistencyReport:
     @property
     def offenders(self) -> tuple[str, ...]:
         """Names of the bodies that are not physically consistent."""
-        return tuple(entry.body for entry in self.per_body if not entry.consistent)
+        return tuple(name for name, body in self.per_body.items() if not body.consistent)
 
     @property
     def passing(self) -> tuple[int, ...]:
         """How many bodies pass the test of Gautier 2013 with each of :data:`TABLE_TOLERANCES`."""
-        return tuple(sum(entry.margins.passes(eps) for entry in self.per_body) for eps in TABLE_TOLERANCES)
+        return tuple(sum(body.margins.passes(eps) for body in self.per_body.values()) for eps in TABLE_TOLERANCES)
 
     def as_dict(self) -> dict[str, Any]:
         """The ``consistency`` part of identification.json."""
         counts = zip(TABLE_TOLERANCES, self.passing, strict=True)
         return {
             "consistent": self.consistent,
-            "per_body": [entry.as_dict() for entry in self.per_body],
+            "per_body": [{"body": name, **body.as_dict()} for name, body in self.per_body.items()],
             "passing": [{"tolerance": tolerance, "bodies": count} for tolerance, count in counts],
         }
 
@@ -339,18 +334,11 @@ def check_consistency(theta: ArrayLike, names: Sequence[str]) -> ConsistencyRepo
     values, n = np.asarray(theta, dtype=float).ravel(), len(names)
     if len(values) < 10 * n or n == 0:
         raise ShapeError("too few inertial parameters", got=len(values), expected=f"{10 * n} for {n} bodies")
-    entries = []
-    for name, body in zip(names, values[: 10 * n].reshape(n, 10), strict=True):
+    bodies = dict(zip(names, values[: 10 * n].reshape(n, 10), strict=True))
+    for name, body in bodies.items():
         if not np.isfinite(body).all():
             raise EstimationError("inertial parameters are not finite", where=f"body '{name}'", got=body.tolist())
-        margin = margins(body)
-        least = f"smallest CoM inertia {margin.min_eigenvalue:.3g} kg·m²"
-        words = f"{margin.mass:.4g} kg, {least}, thinnest/thickest {margin.relative:.2g}"
-        if not margin.consistent:
-            assessed = assess(body)
-            words = "; ".join([*assessed.problems, assessed.correction])
-        entries.append(BodyConsistency(name, margin, words))
-    return ConsistencyReport(tuple(entries))
+    return ConsistencyReport({name: assess(body) for name, body in bodies.items()})
 
 
 #: Between these limits [turns] the unit is probably degrees; above the second, some exporters mean "no limit".

@@ -173,7 +173,7 @@ def _bodies(ident: Identification) -> list[dict[str, Any]]:
     """Mass, centre of mass and consistency of every body, beside the URDF's."""
     return [
         {
-            "name": entry.body,
+            "name": name,
             "mass": with_error(ident.bodies[k, 0], ident.posterior_std[10 * k]),
             "verdict": ident.verdicts[10 * k].level,
             "mass_before": ident.prior_bodies[k, 0],
@@ -181,11 +181,11 @@ def _bodies(ident: Identification) -> list[dict[str, Any]]:
             "com": _com(ident.bodies[k]),
             "com_before": _com(ident.prior_bodies[k]),
             "share": ident.bodies_from_data[k].mean(),
-            "eigenvalue": entry.margins.min_eigenvalue,
-            "consistent": entry.consistent,
-            "words": entry.words,
+            "eigenvalue": assessed.margins.min_eigenvalue,
+            "consistent": assessed.consistent,
+            "words": assessed.words,
         }
-        for k, entry in enumerate(ident.consistency.per_body)
+        for k, (name, assessed) in enumerate(ident.consistency.per_body.items())
     ]
 
 

@@ -383,22 +383,22 @@ def _shortened(lines: list[str], where: str) -> list[str]:
 
 def _bodies(ident: Record) -> list[str]:
     rows = []
-    for k, entry in enumerate(ident.consistency.per_body):
+    for k, (body, assessed) in enumerate(ident.consistency.per_body.items()):
         lumped = len(ident.model.robot.bodies[k].links) - 1
-        name = entry.body + (f" (+{lumped} fixed)" if lumped else "")
+        name = body + (f" (+{lumped} fixed)" if lumped else "")
         rows.append(
             [
                 name,
                 f"{ident.bodies[k, 0]:.4g}",
                 f"{ident.prior_bodies[k, 0]:.4g}{' (guess)' if ident.prior.guessed[k] else ''}",
                 f"{100 * ident.bodies_from_data[k].mean():.0f} %",
-                f"{entry.margins.min_eigenvalue:.2g}",
-                "yes" if entry.consistent else "NO",
+                f"{assessed.margins.min_eigenvalue:.2g}",
+                "yes" if assessed.consistent else "NO",
             ]
         )
     lines = table(["body", "mass [kg]", "URDF [kg]", "from data", "min CoM inertia [kg·m²]", "consistent"], rows)
-    offenders = [entry for entry in ident.consistency.per_body if not entry.consistent]
-    return lines + [f"  {entry.body} is not physically consistent: {entry.words}" for entry in offenders]
+    wrong = {name: assessed.words for name, assessed in ident.consistency.per_body.items() if not assessed.consistent}
+    return lines + [f"  {name} is not physically consistent: {words}" for name, words in wrong.items()]
 
 
 def _joints(ident: Record) -> list[str]:
