@@ -8,11 +8,12 @@ mesh, leaves its body without a box. Shapes that contradict the URDF's own inert
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ShapeError, check_known, check_shape
+from ..errors import ShapeError, check_known
 from ..friction import SPEEDS, Trained, dissipation
 from ..grouping import grouped
 from ..linalg import Array
@@ -75,37 +76,11 @@ def ellipsoid(center: ArrayLike, semi_axes: ArrayLike) -> Array:
     return np.block([[-shape, (shape @ c)[:, None]], [(shape @ c)[None, :], np.array([[1.0 - c @ shape @ c]])]])
 
 
-#: Violation that counts as rounding, relative to the sum of absolute contributions of the constraint.
-_ROUNDING = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class HalfSpaces:
-    """Linear constraints ``rows · theta + limits ≥ 0``.
-
-    Attributes:
-        rows: Shape (m, p).
-        limits: Shape (m,).
-        names: Description of each constraint when it is active, length m.
-    """
+class HalfSpaces(NamedTuple):
+    """Linear constraints ``rows · theta ≥ 0``, rows of shape (m, p), with a description of each for when it is active."""
 
     rows: Array
-    limits: Array
     names: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        check_shape("limits", self.limits.shape, (len(self.rows),))
-        freeze_arrays(self)
-
-    def __add__(self, other: HalfSpaces) -> HalfSpaces:
-        rows, limits = np.vstack([self.rows, other.rows]), np.concatenate([self.limits, other.limits])
-        return HalfSpaces(rows, limits, (*self.names, *other.names))
-
-    def violated(self, theta: Array) -> HalfSpaces:
-        """The constraints that parameters violate by more than rounding; theta of shape (p,)."""
-        size = np.maximum(np.abs(self.rows) @ np.abs(theta), 1e-12)
-        bad = np.flatnonzero(self.rows @ theta + self.limits < -_ROUNDING * size)
-        return HalfSpaces(self.rows[bad], self.limits[bad], tuple(self.names[k] for k in bad))
 
 
 #: Least thickness of a body's box [m]: flat meshes represent sheet metal.
@@ -206,12 +181,13 @@ def loads(model: DynamicModel, statistics: StatisticSet) -> Array:
     return peak
 
 
-def friction_constraints(model: DynamicModel, peak: Array, speeds: int = SPEEDS) -> HalfSpaces:
+def friction_constraints(model: DynamicModel, peak: Array, speeds: int = 10 * SPEEDS) -> HalfSpaces:
     """Builds the constraints that friction of every joint and motor is dissipative at all speeds.
 
     Args:
         model: The model; laws without trained speeds are not constrained.
         peak: Largest torque of each joint, shape (n,) [N·m or N].
+        speeds: Number of speeds in each direction at which it is imposed.
 
     Returns:
         The constraints; empty where the signs of the parameters are sufficient.
@@ -229,5 +205,4 @@ def friction_constraints(model: DynamicModel, peak: Array, speeds: int = SPEEDS)
         rows.append(wide)
         owner = model.robot.joints[axis] if side == "joint" else f"motor of {model.robot.joints[axis]}"
         names += [f"{owner}: {word} at 0" for word in causes]
-    matrix = np.vstack(rows)
-    return HalfSpaces(matrix, np.zeros(len(matrix)), tuple(names))
+    return HalfSpaces(np.vstack(rows), tuple(names))

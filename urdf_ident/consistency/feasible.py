@@ -193,7 +193,7 @@ def _inequalities(
         yield -total, float(options.total_mass[1]), "total mass at its most"
     if (more := options.half_spaces) is not None:
         check_shape("half_spaces", more.rows.shape, ("m", p))
-        yield from zip(more.rows, more.limits.tolist(), more.names, strict=True)
+        yield from ((row, 0.0, name) for row, name in zip(more.rows, more.names, strict=True))
 
 
 def _total(p: int, n: int) -> Array:

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import EstimationError
-from ..friction import bias_symbols
+from ..friction import SPEEDS, bias_symbols
 from ..grouping import grouped
 from ..linalg import Array, BoolArray, block_diagonal, lstsq, orthogonal_part, positive, rms, standard_errors
 from ..model.dynamic_model import DynamicModel
@@ -195,8 +195,8 @@ def first_fit(
         weight = np.where(rotors, max(factor, least_weight(reversals)), factor)
         ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight))[usable] / size[usable])
         prior_rows = ridge if prior is None else block_diagonal(np.sqrt(factor) * prior.root, ridge)
-        physics = friction_constraints(model, loads(model, statistics))
-        inside = ~np.any(np.delete(physics.rows, chosen, axis=1) != 0, axis=1) & (physics.limits == 0)
+        physics = friction_constraints(model, loads(model, statistics), SPEEDS)
+        inside = ~np.any(np.delete(physics.rows, chosen, axis=1) != 0, axis=1)
         signs = np.vstack([np.eye(len(chosen))[[term.nonnegative for term in terms]], physics.rows[inside][:, chosen]])
         signs = np.hstack([np.zeros((len(signs), m)), signs[:, usable]])
         doubted = np.append(np.zeros(m, dtype=bool), (rotors & (length > _SHOWN * least))[usable])

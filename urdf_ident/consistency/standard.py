@@ -19,24 +19,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, SolverError
-from ..friction import SPEEDS
 from ..linalg import Array, lstsq, scaled_lstsq, shaped, solve_triangular
 from ..model.base import BaseParameters
-from ..model.dynamic_model import DynamicModel
 from ..model.prior import USUAL_WEIGHT, Posterior, Prior, least_weight, metric_root
 from ..model.terms import Parameter
 from ..statistics.fit import Fit, usual_weight
 from ..statistics.folds import folds_of, worse
 from ..statistics.statistic import StatisticSet
-from .constraints import LmiOptions, friction_constraints, loads
+from .constraints import LmiOptions
 from .feasible import at_mass_limit, at_zero
 from .lmi import LmiProblem, LmiSolution
 
 #: Candidate weights of the prior, in proportion to the usual one if that is larger than :data:`.prior.USUAL_WEIGHT`.
 WEIGHTS = USUAL_WEIGHT * 10.0 ** (0.5 * np.arange(-6, 5))
-
-#: Number of refinements of dissipative friction with speeds between those of the grid.
-_REFINED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,8 +259,8 @@ def limit_notes(problem: LmiProblem, solution: LmiSolution, factor: Array, fit: 
     bodies = list(dict.fromkeys(parameter.owner for parameter in problem.parameters[: 10 * len(prior.relative_std)]))
     masses = [body for body in bodies if any(word.startswith(at_mass_limit(body)) for word in solution.active)]
     centres = [body for body in bodies if any(word.startswith(f"{body}: centre of mass") for word in solution.active)]
-    dissipating = [word.split(": ")[0] for word in solution.active if ": friction at " in word or ": slope of friction" in word]
-    friction = list(dict.fromkeys(dissipating))
+    bounded = [word.split(": ")[0] for word in solution.active if ": friction at " in word or ": slope of friction" in word]
+    friction = list(dict.fromkeys(bounded))
     if masses:
         factor_of = f"{options.mass_factor:g}"
         notes.append(
@@ -366,33 +361,3 @@ def essential_to_prior(factor: Array, base: BaseParameters, theta_ref: ArrayLike
     moved = [base.names[k] for k in base.independent[chosen]]
     note = f"{len(chosen)} essential of {len(base)} base parameters fitted, all others at the prior"
     return Standard(theta, {"method": "essential", "status": "least squares", "moved": moved, "notes": [note]})
-
-
-def dissipating(
-    choose: Callable[[LmiOptions, float | None], Standard],
-    options: LmiOptions,
-    weight: float | None,
-    model: DynamicModel,
-    statistics: StatisticSet,
-) -> Standard:
-    """Standard parameters with dissipative friction at all speeds, checked on a grid ten times finer than the constraints'.
-
-    Args:
-        choose: Function of options and a weight of the prior (None: to be chosen) that returns the parameters.
-        weight: As for ``choose``.
-
-    Raises:
-        SolverError: Nothing satisfies the constraints.
-    """
-    peak = loads(model, statistics)
-    physics, fine = friction_constraints(model, peak), friction_constraints(model, peak, 10 * SPEEDS)
-    standard = choose(replace(options, half_spaces=physics), weight)
-    for _ in range(_REFINED):
-        broken = fine.violated(standard.theta)
-        if not broken.names:
-            break
-        physics += broken  # speeds between those of the grid
-        again = choose(replace(options, half_spaces=physics), float(standard.solver["weight"]))
-        record = {key: value for key, value in standard.solver.items() if key in ("weight_choice", "weights_tried", "folds")}
-        standard = replace(again, solver={**again.solver, **record})
-    return standard

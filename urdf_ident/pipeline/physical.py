@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..consistency.constraints import lmi_options
+from ..consistency.constraints import friction_constraints, lmi_options, loads
 from ..consistency.first_fit import reconciled_prior, urdf_with_friction
-from ..consistency.standard import Standard, consistent_parameters, dissipating, essential_to_prior, nearest_to_prior
+from ..consistency.standard import Standard, consistent_parameters, essential_to_prior, nearest_to_prior
 from ..errors import EstimationError, ModelError, SolverError
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
@@ -105,16 +104,14 @@ def standard_parameters(estimate: DataEstimate, project: Project) -> Standard:
     if wanted.method not in ("auto", "lmi"):
         return nearest_to_prior(wanted.method, fit, prior, wanted.measure)
     options, notes = lmi_options(model.robot, prior, **wanted.constraints())
-    weight = None if wanted.weight == "auto" else float(wanted.weight)
-
-    choose = partial(
-        consistent_parameters,
+    return consistent_parameters(
         statistics,
         fit,
         prior,
         model.parameters,
+        replace(options, half_spaces=friction_constraints(model, loads(model, statistics))),
+        weight=None if wanted.weight == "auto" else float(wanted.weight),
         notes=notes,
         reversals=estimate.reversals,
         solver=wanted.solver,
     )
-    return dissipating(choose, options, weight, model, statistics)
