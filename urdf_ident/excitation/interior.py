@@ -348,7 +348,7 @@ class Obstacles:
         if self._certified is not None and np.array_equal(X, self._certified):
             return True
         motion = self.family.trajectory(X)
-        report = check_clearance(motion, self.collisions, CHECKED)
+        report = check_clearance(motion, self.collisions, CHECKED, thorough=False)
         if report.feasible:
             self._certified = X.copy()
             return True

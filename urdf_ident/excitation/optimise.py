@@ -49,7 +49,7 @@ FILL = 0.999
 #: Largest change of the criterion when its instants are doubled.
 RESOLUTION = 0.02
 #: Seconds of a usual core that an evaluation takes, in all, per entry of its rows, and per pair of solids and instant.
-COSTS = (1.2e-3, 0.8e-7, 4e-7)
+COSTS = (1.2e-3, 0.8e-7, 2.5e-7)
 #: Number of random starts before the search also starts near its best motion, and the probability of the latter.
 FRESH, HOPS = 3, 0.75
 

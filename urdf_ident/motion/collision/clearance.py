@@ -168,11 +168,15 @@ class ClearanceReport:
             self.worst.require()
 
 
-def check_clearance(trajectory: Trajectory, collisions: Collisions, step: float = STEP) -> ClearanceReport:
+def check_clearance(
+    trajectory: Trajectory, collisions: Collisions, step: float = STEP, *, thorough: bool = True
+) -> ClearanceReport:
     """Compares all distances along a motion with the required ones, also between instants.
 
     Args:
         step: Initial spacing of instants [s]; affects only the computing time.
+        thorough: Whether to measure all distances; otherwise only those that fast bounds do not certify, and the bounds of the
+            others are reported.
 
     Raises:
         LimitError: The joints differ, or the motion is not finite.
@@ -188,10 +192,18 @@ def check_clearance(trajectory: Trajectory, collisions: Collisions, step: float 
         raise LimitError("the trajectory is not finite", got="NaN or inf")
     bounds = SpeedBounds.of(collisions, np.abs(q).max(axis=0) + trajectory.bounds(1) * time[1])
     required = collisions.required
-    distance = collisions.distances(q) - MEASURED
+    k, p = (x.ravel() for x in np.indices((count - 1, len(required))))
+    if thorough:
+        distance = collisions.distances(q) - MEASURED
+    else:
+        poses, every = collisions.kinematics.evaluate(q), np.indices((count, len(required))).reshape(2, -1)
+        distance = collisions.rough(poses, every[0], every[1]).reshape(count, -1)
+        bounded = _Intervals(p, time[:-1][k], time[1:][k], distance[k, p], distance[k + 1, p])
+        doubted = (bounded.floor(trajectory, bounds) < required[p]).reshape(count - 1, -1)
+        rows, pairs = np.nonzero(np.pad(doubted, ((0, 1), (0, 0))) | np.pad(doubted, ((1, 0), (0, 0))))
+        distance[rows, pairs] = collisions.exact(poses, rows, pairs, -np.inf)[0] - MEASURED
     nearest = np.argmin(distance - required, axis=0)
     best_time, best = time[nearest], distance[nearest, np.arange(len(required))]
-    k, p = (x.ravel() for x in np.indices((count - 1, len(required))))
     open_ones = _Intervals(p, time[:-1][k], time[1:][k], distance[k, p], distance[k + 1, p])
     least = np.full(len(required), np.inf)
     for _ in range(_CUTS + 1):
