@@ -62,6 +62,22 @@ class Domain:
         return cls(equations[:, :-1].copy(), equations[:, -1].copy())
 
 
+def monomials(x: Array) -> Array:
+    """Returns ``1, x_0, x_1, x_0², x_0 x_1, x_1²``, shape (…, 6).
+
+    Args:
+        x: Shape (…, 2), in units of the inputs' standard deviation.
+    """
+    a, b = x[..., 0], x[..., 1]
+    return np.stack([np.ones_like(a), a, b, a * a, a * b, b * b], axis=-1)
+
+
+def softmax(logits: Array, axis: int) -> Array:
+    """Returns shares in proportion to the exponential of logits, with the sum 1 along an axis; logits: any shape."""
+    share = np.exp(logits - logits.max(axis=axis, keepdims=True))
+    return np.asarray(share / share.sum(axis=axis, keepdims=True))
+
+
 @dataclass(frozen=True, eq=False)
 class Experts:
     """Local experts of one joint, in units of the inputs' standard deviation.
@@ -97,25 +113,22 @@ class Experts:
     def __len__(self) -> int:
         return len(self.centres)
 
-    def gates(self, x: Array) -> Array:
-        """Weight of every expert, shape (N, K), rows summing to 1.
+    @property
+    def coefficients(self) -> tuple[Array, Array]:
+        """Logits of the gates and predictions of the experts in the :func:`monomials`, shape (K, 6) each."""
+        c, P = self.centres, self.precisions
+        constant = self.logweights - 0.5 * np.einsum("ki,kij,kj->k", c, P, c)
+        logits = [constant, np.einsum("kij,kj->ki", P, c), -0.5 * P[:, 0, 0], -P[:, 0, 1], -0.5 * P[:, 1, 1]]
+        local = [self.levels - np.einsum("ki,ki->k", self.slopes, c), self.slopes, np.zeros((len(c), 3))]
+        return np.column_stack(logits), np.column_stack(local)
 
-        Args:
-            x: Shape (N, d), in units of the inputs' standard deviation.
-        """
-        difference = x - self.centres[:, None]
-        exponent = self.logweights - 0.5 * (difference @ self.precisions * difference).sum(axis=2).T
-        share = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-        return np.asarray(share / share.sum(axis=1, keepdims=True))
+    def gates(self, x: Array) -> Array:
+        """Weight of every expert, shape (N, K), rows summing to 1; x as for :func:`monomials`."""
+        return softmax(monomials(x) @ self.coefficients[0].T, 1)
 
     def predict(self, x: Array) -> Array:
-        """Blended prediction, regardless of the training domain, shape (N,) [N·m or N].
-
-        Args:
-            x: Shape (N, d), in units of the inputs' standard deviation.
-        """
-        local = self.levels + np.einsum("nkd,kd->nk", x[:, None] - self.centres, self.slopes)
-        return np.asarray((self.gates(x) * local).sum(axis=1))
+        """Blended prediction, regardless of the training domain, shape (N,) [N·m or N]; x as for :func:`monomials`."""
+        return np.asarray((self.gates(x) * (monomials(x) @ self.coefficients[1].T)).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,31 +156,21 @@ class NetworkBank:
 
     def __init__(self, networks: Sequence[TrainedNetwork | None], fade: float) -> None:
         self.n, self.fade = len(networks), fade
-        self._pairs, width = ((0, 0), (0, 1), (1, 1)), 2
         present = [network for network in networks if network is not None]
         gates = self._gates = max((len(network.experts) for network in present), default=1)
         facets = max((len(network.domain.offsets) for network in present), default=1)
-        self._table = np.zeros((self.n, 2 * gates + facets, 1 + width + len(self._pairs)))
+        self._table = np.zeros((self.n, 2 * gates + facets, 6))
         self._table[:, :gates, 0] = _NEVER
         self._table[:, 2 * gates :, 0] = -_NEVER  # outside the domain unless facets are entered
-        self._centre, self._inverse = np.zeros((2, self.n, width, 1))
+        self._centre, self._inverse = np.zeros((2, self.n, 2))
         for j, network in enumerate(networks):
             if network is None:
                 continue
-            experts, count, table = network.experts, len(network.experts), self._table[j]
-            c, P = experts.centres, experts.precisions
-            table[:count, 0] = experts.logweights - 0.5 * np.einsum("ki,kij,kj->k", c, P, c)
-            table[:count, 1 : 1 + width] = np.einsum("kij,kj->ki", P, c)
-            for k, (a, b) in enumerate(self._pairs, 1 + width):
-                table[:count, k] = -P[:, a, b] * (0.5 if a == b else 1.0)
-            local = table[gates : gates + count]
-            local[:, 0] = experts.levels - np.einsum("ki,ki->k", experts.slopes, c)
-            local[:, 1 : 1 + width] = experts.slopes
-            outside, number = table[2 * gates :], len(network.domain.offsets)
-            outside[:, 0] = _NEVER
-            outside[:number, 0] = network.domain.offsets
-            outside[:number, 1 : 1 + width] = network.domain.normals
-            self._centre[j, :, 0], self._inverse[j, :, 0] = network.centre, 1.0 / network.scale
+            table, count, domain = self._table[j], len(network.experts), network.domain
+            table[:count], table[gates : gates + count] = network.experts.coefficients
+            table[2 * gates :, 0] = _NEVER
+            table[2 * gates : 2 * gates + len(domain.offsets), :3] = np.column_stack([domain.offsets, domain.normals])
+            self._centre[j], self._inverse[j] = network.centre, 1.0 / network.scale
         self._table.setflags(write=False)
 
     def __call__(self, x: Array) -> Array:
@@ -179,16 +182,11 @@ class NetworkBank:
         if len(x) > AT_ONCE:
             return np.vstack([self(x[k : k + AT_ONCE]) for k in range(0, len(x), AT_ONCE)])
         gates = self._gates
-        features = np.ones((self.n, self._table.shape[2], len(x)))
-        np.multiply(x.transpose(1, 2, 0) - self._centre, self._inverse, out=features[:, 1:3])
-        for k, (i, j) in enumerate(self._pairs, 3):
-            np.multiply(features[:, 1 + i], features[:, 1 + j], out=features[:, k])
-        rows = self._table @ features
-        exponent, local, outside = rows[:, :gates], rows[:, gates : 2 * gates], rows[:, 2 * gates :]
-        share = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+        rows = self._table @ monomials((x - self._centre) * self._inverse).transpose(1, 2, 0)
+        share, local, outside = softmax(rows[:, :gates], 1), rows[:, gates : 2 * gates], rows[:, 2 * gates :]
         nearness = np.clip(1.0 - outside.max(axis=1) / self.fade, 0.0, 1.0)
         trust = nearness * nearness * (3.0 - 2.0 * nearness)  # smooth from 1 inside the hull to 0 beyond the fade distance
-        return np.asarray((trust * (share * local).sum(axis=1) / share.sum(axis=1)).T)
+        return np.asarray((trust * (share * local).sum(axis=1)).T)
 
 
 #: Candidates that cross-validation chooses from: centres per input, ridges relative to the columns, components of a mixture.
