@@ -44,7 +44,6 @@ class AdaptiveModel:
         self._shape = (n,)
         self._v, self._a, self._tau, self._q, self._first = np.zeros((5, n))
         self._count = 0
-        self._linear = bool((settings.power == 1.0).all())
         self._apply()
         if state is None:
             return
@@ -67,7 +66,7 @@ class AdaptiveModel:
 
     def _apply(self) -> None:
         """Takes over the filter's deviations, bounded, for the torques until the next row."""
-        self._dry, self._viscous = self._filter.bounded(self._filter.mean[:2])[:, 0]
+        self._applied = self._filter.bounded(self._filter.mean[:2])[:, 0].T
 
     @property
     def deviation(self) -> Array:
@@ -121,11 +120,7 @@ class AdaptiveModel:
         Args:
             q, v, a: Joint motion, shape (n,) of floats [rad, rad/s, rad/s² or m, m/s, m/s²].
         """
-        sign = np.tanh(v / self.settings.width)
-        fast = np.minimum(np.abs(v), self.settings.top)
-        if not self._linear:
-            fast **= self.settings.power
-        return np.asarray(self._online(q, v, a) + sign * (self._dry + self._viscous * fast))
+        return np.asarray(self._online(q, v, a) + (self.settings.columns(v) * self._applied).sum(axis=-1))
 
     def as_dict(self) -> dict[str, Any]:
         """The state as plain data for JSON; ``ident.adaptive(state=…)`` continues from it."""

@@ -88,7 +88,7 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
         LogError: There are no runs at constant speed, or none of one speed over the same path in both directions.
     """
     j = robot.index(joint)
-    driven = [run for segment in segments for run in _constant_speed_runs(segment, j)]
+    driven = [run for segment in segments for run in constant_speed_runs(segment, j)]
     where = f"joint '{joint}'"
     if not driven:
         raise LogError(
@@ -123,7 +123,7 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
     return FrictionPoints(joint, np.array(speed), np.array(odd), even, np.array(scatter), gravity, notes)
 
 
-def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
+def constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
     """Stretches of a segment in which joint j alone moves, at constant speed: of each stroke, the speed that it held longest.
 
     A tenth is cut from both ends. A stroke is left out if this is too short, or the peak of a move without constant speed.

@@ -38,7 +38,7 @@ from ..statistics.fit import fit_base
 from ..statistics.rows import RowFilter, filtered_rows
 from ..statistics.statistic import Layout, Statistic, StatisticSet
 from .friction_curve import FrictionCurve, asymmetric_columns, fit_friction, refine_friction
-from .friction_points import friction_points
+from .friction_points import constant_speed_runs, friction_points
 from .residual import KINDS, Residual, fit_residual
 
 
@@ -210,10 +210,6 @@ class ThreeLoop(ReadOnly):
     gains: tuple[LoopGain, ...]
     converged: bool
 
-    @property
-    def rounds(self) -> int:
-        return self.gains[-1].round
-
     def as_dict(self) -> dict[str, Any]:
         """The history and the friction curves, for ``compensation`` of identification.json."""
         return {
@@ -379,20 +375,15 @@ class _Loops:
     def _start_friction(self) -> None:
         """Puts curves and offsets of the driven joints in place of the friction that the links' loop has estimated."""
         robot = self.model.robot
-        driven: dict[int, str] = {}
-        for j, joint in enumerate(robot.joints):
-            for segment in self.sweeps:  # the joint moves at some time while the others are at rest
-                others_speed = np.abs(np.delete(segment.v, j, axis=1)).max(axis=1, initial=0.0)
-                if np.any((np.abs(segment.v[:, j]) > 0.02) & (others_speed < 0.05 * np.abs(segment.v[:, j]))):
-                    driven[j] = joint
+        driven = [j for j in range(robot.n) if any(constant_speed_runs(segment, j) for segment in self.sweeps)]
         if not driven:
             raise LogError(
-                "the sweeps drive no joint while the others are still",
+                "the sweeps drive no joint at constant speed while the others are still",
                 where=self.sweeps[0].log,
                 remedy="drive the bidirectional experiment (`design` with excitation.family: sweeps)",
             )
         before = dict(zip(self.free.names, self.theta, strict=True))
-        self.curves = tuple(fit_friction(friction_points(self.sweeps, robot, joint).centred()) for joint in driven.values())
+        self.curves = tuple(fit_friction(friction_points(self.sweeps, robot, robot.joints[j]).centred()) for j in driven)
         others = [
             applied
             for applied in self.model.terms
@@ -420,13 +411,9 @@ class _Loops:
 
     def note(self, turn: int, loop: str) -> None:
         """Appends the errors after a loop to the history."""
-        rmse, held_out = (
-            rms(np.vstack([self._error(rows) for rows in logs]), 0) if logs else None for logs in (self.rows, self.unseen)
-        )
-        if rmse is None:
-            raise EstimationError("the loops need a log")
+        rmse, *held_out = (rms(np.vstack([self._error(rows) for rows in logs]), 0) for logs in (self.rows, self.unseen) if logs)
         gain = 0.0 if not self.gains else 1.0 - float(rmse.mean() / self.gains[-1].rmse.mean())
-        self.gains.append(LoopGain(turn, loop, rmse, held_out, gain))
+        self.gains.append(LoopGain(turn, loop, rmse, held_out[0] if held_out else None, gain))
 
     def _known(self, rows: LoopRows, residual: bool = True) -> Array:
         """Friction of the curves and residual, shape (R, n)."""
