@@ -32,7 +32,7 @@ from ..statistics.fit import SIGMA_FLOOR, Fit, usual_weight
 from ..statistics.folds import folds_of
 from ..statistics.least_squares import LEVEL, constrained_least_squares, solve
 from ..statistics.motions import motions
-from ..statistics.statistic import StatisticSet, placed
+from ..statistics.statistic import StatisticSet
 from .constraints import friction_constraints, loads
 
 #: Least excitation of a joint's column relative to the most excited joint's: below it residual and column are both noise,
@@ -164,7 +164,7 @@ def first_fit(
     terms, others = [model.parameters[k] for k in chosen], np.array(fixed, dtype=float)
     others[chosen] = 0.0
     m, factor = 0 if prior is None else model.n_inertial, usual_weight(statistics, fit)
-    groups, factors = [layout.group for layout in statistics.layouts], group_rows(statistics, fit)
+    groups, factors = [layout.group for layout in statistics.layouts], statistics.weighted(fit.weights)
     weights, counts = (np.array([float(each[group]) for group in groups]) for each in (fit.weights, statistics.rows))
     efforts = weights * np.sqrt([statistics.effort_squares(group) for group in groups])  # norms of the weighted torques
     unknown = [F[:, np.concatenate([np.arange(m), chosen])] for F in factors]
@@ -250,15 +250,6 @@ def size_factor(expected: Array, others: Array, seen: Array, noise: float) -> fl
     variances = noise + (_SCALES[:, None] * sizes) ** 2
     costs = np.sum(np.log(variances) + (axes.T @ apart[:, -1]) ** 2 / variances, axis=1)
     return float(_SCALES[int(np.argmin(costs))])
-
-
-def group_rows(statistics: StatisticSet, fit: Fit) -> list[Array]:
-    """Weighted factor ``[R | rho]`` of each row group in the columns of theta, shape (≤ p + 1, p + 1) each."""
-    factors = []
-    for layout in statistics.layouts:
-        R = statistics.factor(layout.group)[:, len(layout.instruments) : layout.width]
-        factors.append(fit.weights[layout.group] * placed(R, np.append(layout.columns, statistics.p), statistics.p + 1))
-    return factors
 
 
 def _body_residuals(blocks: list[Array], rights: list[Array], efforts: Array, prior: Prior | None, factor: float) -> Array:

@@ -364,6 +364,10 @@ class StatisticSet:
             columns: Indices into theta to keep, in this order, shape (c,); all if None.
             more: Additional rows, shape (r, c + 1).
         """
+        return triangle(*self.weighted(weights, columns), *([] if more is None else [more]))
+
+    def weighted(self, weights: Mapping[str, float] | None = None, columns: ArrayLike | None = None) -> list[Array]:
+        """Returns the weighted factor of each row group, shape (≤ c + 1, c + 1); for the arguments see :meth:`stacked`."""
         kept = np.arange(self.p) if columns is None else np.asarray(columns, dtype=np.intp)
         place = np.full(self.p, -1)
         place[kept] = np.arange(len(kept))
@@ -372,7 +376,7 @@ class StatisticSet:
             R = self.factor(layout.group)[:, len(layout.instruments) : layout.width]
             wide = placed(R, np.append(place[layout.columns], len(kept)), len(kept) + 1)
             blocks.append(wide * (1.0 if weights is None else weights[layout.group]))
-        return triangle(*blocks, *([] if more is None else [more]))
+        return blocks
 
     def residual_squares(self, theta: Array, group: str) -> float:
         """Returns ``‖tau − W theta‖²`` of one row group.
