@@ -18,7 +18,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.prior import Prior
 from ..motion.collision.collisions import Collisions
 from ..motion.collision.find import find_collisions, has_collision_geometry
-from ..motion.limits import Limits
+from ..motion.limits import Limits, finite_ends
 from ..statistics.fit import Fit
 from .criteria import BlockCriterion, Criterion, SpectralCriterion, block_motions, block_parts
 from .family import Family
@@ -232,12 +232,9 @@ def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None
         limits.require_inside(pose, f"{name} pose", LEAST_ROOM)
     endless = ~(np.isfinite(limits.lower) & np.isfinite(limits.upper))
     if endless.any():
-        centre = poses.get("start", np.zeros(len(limits.joints)))
-        limits = replace(
-            limits, lower=np.where(endless, centre - np.pi, limits.lower), upper=np.where(endless, centre + np.pi, limits.upper)
-        )
         notes.append("kept within half a turn: " + ", ".join(np.array(limits.joints)[endless]))
-    limits = replace(limits, acceleration=limits.assumed_acceleration)
+    lower, upper = finite_ends(limits.lower, limits.upper, poses.get("start", 0.0))
+    limits = replace(limits, lower=lower, upper=upper, acceleration=limits.assumed_acceleration)
     if not np.isfinite(limits.torque).all():
         notes.append("no torque limit known: " + ", ".join(np.array(limits.joints)[~np.isfinite(limits.torque)]))
     return limits, tuple(notes)
