@@ -236,7 +236,11 @@ def test_pictures_of_the_page_show_numbers_names_and_breaks() -> None:
     assert path is not None
     assert path[1].count("M") == 2
     assert path[1].count("L") == 2
-    assert not re.search(r"<[^>]*\d\.\d{3}[^>]*>", text)
+    ends = re.search(r'data-box="[^"]*" data-x="([^"]*)" data-y="([^"]*)"', text)  # for the script: numbers of the axes
+    assert ends is not None
+    assert [float(x) for x in f"{ends[1]} {ends[2]}".split()] == pytest.approx([-0.05, 1.05, -0.000625, 0.013125])
+    assert 'data-label="a &amp; b"' in text
+    assert not re.search(r"<[^>]*\d\.\d{3}[^>]*>", text.replace(ends[0], ""))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         small = svg([Chart([Line([1.0, 10.0], [1e-7, 1e3], "bad")], log=True)], "log", 200.0)

@@ -96,7 +96,7 @@ def rendered(name: str, paths: CommandPaths | None = None, **values: Any) -> str
         return html.replace(" -&gt; ", " → ")
 
     environment.filters.update(number=number, code=code)
-    script = _text("sort.js")
+    script = _text("page.js")
     return environment.get_template(name).render(**values, script=script, policy=page_policy([script]))
 
 

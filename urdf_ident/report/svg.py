@@ -76,11 +76,11 @@ def _panel(chart: Chart, frame: tuple[float, float, float, float], name: str, *,
     def up(values: Array) -> Array:
         return np.clip(place(values, y0, y1, bottom, top), top - 9999, bottom + 9999)
 
-    grid, texts = [], []
+    grid, upright, numbers, texts = list[str](), list[str](), list[str](), list[str]()
     for at, text in _ticks(x0, x1, 5 if right - left > 200 else 3, log=chart.log):
         x = float(across(np.array(at)))
-        grid.append(f"M{x:.1f} {top:.1f}V{bottom:.1f}")
-        texts += [_text(x, bottom + 12, text, "middle")] if last else []
+        upright.append(f"M{x:.1f} {top:.1f}V{bottom:.1f}")
+        numbers += [_text(x, bottom + 12, text, "middle")] if last else []
     named = [(float(k), name) for k, name in enumerate(chart.names)]
     for at, text in named or _ticks(y0, y1, 5 if bottom - top > 80 else 3, log=chart.log):
         y = float(up(np.array(at)))
@@ -99,12 +99,18 @@ def _panel(chart: Chart, frame: tuple[float, float, float, float], name: str, *,
         for mark in chart.marks
     )
     placed = [f'<g transform="translate({frame[0] + 6:.1f} {top - _LINE * rows:.1f})">', *legend, "</g>"]
+    # what the script of the page reads to show values and to zoom
+    ends = f'data-box="{left:.1f} {top:.1f} {right:.1f} {bottom:.1f}" data-x="{x0:.9g} {x1:.9g}" data-y="{y0:.9g} {y1:.9g}"'
+    thin = 'stroke="var(--soft)" stroke-width=".5" opacity=".3"'
     return [
-        f'{clip}</clipPath><path d="{"".join(grid)}" stroke="var(--soft)" stroke-width=".5" opacity=".3"/>',
+        f'<g class="{"logarithmic" if chart.log else "panel"}" {ends}>{clip}</clipPath>',
+        f'<path d="{"".join(grid)}" {thin}/><path class="upright" d="{"".join(upright)}" {thin}/>',
         f'<path d="M{left:.1f} {top:.1f}V{bottom:.1f}H{right:.1f}" fill="none" stroke="var(--soft)" stroke-width=".8"/>',
-        f'<g clip-path="url(#{name})" fill="none">{marks}</g>',
+        f'<g clip-path="url(#{name})" fill="none"><g class="marks">{marks}</g></g>',
+        f'<g class="numbers" fill="var(--ink)" text-anchor="middle">{"".join(numbers)}</g>',
         *(placed if legend else []),
         *texts,
+        "</g>",
     ]
 
 
@@ -122,7 +128,9 @@ def _mark(mark: Mark, x: Array, y: Array) -> str:
             path.append(f"{pen}{a:.1f} {b:.1f}")
         pen = "L" if known else "M"
     if isinstance(mark, Line):
-        return f'<path d="{"".join(path)}" stroke="{colour}" stroke-width="{mark.width:g}"{_DASHES[mark.dash]}{faint}/>'
+        name = f' data-label="{markup(mark.label)}"' if mark.label and path else ""
+        look = f'stroke="{colour}" stroke-width="{mark.width:g}"{_DASHES[mark.dash]}{faint}'
+        return f'<path d="{"".join(path)}" {look}{name}/>'
     return f'<path d="{"".join(path)}Z" fill="{colour}"{faint}/>'
 
 

@@ -229,7 +229,7 @@ def _torque(ident: Record, trace: LogTrace) -> Iterator[Picture]:
         charts = (
             Chart(lines, joint, y=force, x_range=span, y_range=(low - border, high + border)),
             Chart(
-                [horizontal(0.0, "soft"), Line(x, measured - identified, "residual", width=1.0)],
+                [horizontal(0.0, "soft"), Line(x, measured - identified, "residual", label="error", width=1.0)],
                 x=clock,
                 y="error",
                 x_range=span,
