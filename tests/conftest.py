@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +20,8 @@ import pinocchio as pin
 import pytest
 import yaml
 
-from urdf_ident import BaseParameters, DynamicModel
+from urdf_ident import BaseParameters, DynamicModel, Recording, read_recording
+from urdf_ident.logs.columns.layout import LogLayout
 from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.plant import RigidPlant
 
@@ -81,6 +82,18 @@ def arm_urdf(axes: str = "zyyxyx", *, fixed_tip: bool = True, kind: str = "revol
 def robot() -> Robot:
     """An arm of three joints."""
     return Robot.from_urdf(arm_urdf("zyx"))
+
+
+@pytest.fixture
+def read(tmp_path: Path, robot: Robot) -> Callable[..., Recording]:
+    """Writes a text, bytes or lines as a log of the robot, and reads it."""
+
+    def written(content: str | bytes | Sequence[str], layout: LogLayout | None = None, name: str = "run.csv") -> Recording:
+        text = content if isinstance(content, str | bytes) else "\n".join(content)
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_recording(tmp_path / name, robot, layout or LogLayout())
+
+    return written
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,6 @@ def layer_of(path: Path) -> str:
 
 
 def imported_layers(path: Path) -> set[str]:
-    """Layers that a module imports."""
     return {name.split(".")[1] for name in imported_modules(path)}
 
 

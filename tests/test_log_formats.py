@@ -20,6 +20,7 @@ from urdf_ident.logs.columns.layout import LogLayout
 from urdf_ident.signals.quality.report import assess
 
 ROWS = 60
+Read = Callable[..., Recording]
 NAMES = ("j1", "j2", "j3")
 
 
@@ -85,7 +86,7 @@ def test_archive_that_unpacks_to_far_more_is_refused(tmp_path: Path, robot: Robo
         read_recording(path, robot)
 
 
-def test_quoted_numbers_and_iso_time_stamps(tmp_path: Path, robot: Robot) -> None:
+def test_quoted_numbers_and_iso_time_stamps(read: Read) -> None:
     t, *blocks = samples()
     lines = ["time," + ",".join(f'"{p}_{j}"' for p in ("q", "v", "tau") for j in NAMES)]
     for k, second in enumerate(t):
@@ -93,13 +94,10 @@ def test_quoted_numbers_and_iso_time_stamps(tmp_path: Path, robot: Robot) -> Non
             f"2024-02-29T23:59:59.{round(second * 1e6):06d}+01:00,"
             + ",".join(f'"{x:.17g}"' for block in blocks for x in block[k])
         )
-    path = tmp_path / "run.csv"
-    path.write_text("\n".join(lines))
-    check(read_recording(path, robot))
+    check(read(lines))
     lines[20] = lines[20].replace('"', "'", 3)  # a row that needs the slow way
     lines[30] = "2024-13-45" + lines[30][10:]
-    path.write_text("\n".join(lines))
-    log = read_recording(path, robot)
+    log = read(lines)
     assert np.isnan(log.time[29])
     np.testing.assert_allclose(np.delete(log.time, 29), np.delete(t, 29), atol=1e-6)
 
@@ -115,19 +113,15 @@ def test_quoted_numbers_and_iso_time_stamps(tmp_path: Path, robot: Robot) -> Non
         "header.stamp," + ",".join(f"field.{w}{k}" for w in ("position", "velocity", "effort") for k in range(3)),
     ],
 )
-def test_headers_of_other_programs(tmp_path: Path, robot: Robot, header: str) -> None:
-    path = tmp_path / "run.csv"
-    path.write_text(csv_text(header))
-    check(read_recording(path, robot))
+def test_headers_of_other_programs(read: Read, header: str) -> None:
+    check(read(csv_text(header)))
 
 
-def test_ur_controller_columns_are_currents_with_their_targets(tmp_path: Path, robot: Robot) -> None:
+def test_ur_controller_columns_are_currents_with_their_targets(read: Read) -> None:
     words = ("target_q", "actual_q", "actual_qd", "actual_current", "target_current", "target_moment")
     header = ",".join(["timestamp", *(f"{word}_{k}" for word in words for k in range(3))])
     row = ",".join(str(value) for value in range(19))
-    path = tmp_path / "run.csv"
-    path.write_text("\n".join([header, row, row]))
-    log = read_recording(path, robot)
+    log = read([header, row, row])
     assert log.effort_unit == "A"
     np.testing.assert_array_equal(log.position[0], [4, 5, 6])
     np.testing.assert_array_equal(log.effort[0], [10, 11, 12])
@@ -139,14 +133,12 @@ def test_ur_controller_columns_are_currents_with_their_targets(tmp_path: Path, r
 # ---- joint names -------------------------------------------------------------------------------------
 
 
-def renamed(tmp_path: Path, names: list[str]) -> Path:
-    path = tmp_path / "run.csv"
-    path.write_text(csv_text(",".join(["t", *(f"{p}_{name}" for p in ("q", "v", "tau") for name in names)])))
-    return path
+def renamed(names: list[str]) -> str:
+    return csv_text(",".join(["t", *(f"{p}_{name}" for p in ("q", "v", "tau") for name in names)]))
 
 
-def test_names_of_the_same_robot_are_matched_and_said(tmp_path: Path, robot: Robot) -> None:
-    log = read_recording(renamed(tmp_path, ["left_joint_03", "left_joint_01", "left_joint_02"]), robot)
+def test_names_of_the_same_robot_are_matched_and_said(read: Read) -> None:
+    log = read(renamed(["left_joint_03", "left_joint_01", "left_joint_02"]))
     _, q, _, _ = samples()
     np.testing.assert_allclose(log.position, q[:, [1, 2, 0]])
     assert any("left_joint_01 for j1" in note for note in log.notes)
@@ -156,27 +148,27 @@ def test_a_locked_joint_of_another_spelling_is_read_too(tmp_path: Path) -> None:
     """Its position is compared with that at which the project locks it."""
     robot = Robot.from_urdf(arm_urdf("zyx"), lock={"j2": 0.1})
     _, q, _, _ = samples()
-    log = read_recording(renamed(tmp_path, ["left_j1", "left_j2", "left_j3"]), robot)
+    (tmp_path / "run.csv").write_text(renamed(["left_j1", "left_j2", "left_j3"]))
+    log = read_recording(tmp_path / "run.csv", robot)
     low, high = log.locked["j2"]
     assert q[:, 1].min() <= low <= high <= q[:, 1].max()
 
 
 @pytest.mark.parametrize("names", [["a1", "a2", "a4"], ["shoulder", "elbow", "wrist"]])
-def test_names_of_another_robot_are_refused(tmp_path: Path, robot: Robot, names: list[str]) -> None:
+def test_names_of_another_robot_are_refused(read: Read, names: list[str]) -> None:
     with pytest.raises(LogError, match=r"names no joint|no column holds"):
-        read_recording(renamed(tmp_path, names), robot)
+        read(renamed(names))
 
 
-def test_two_arms_in_one_log_need_a_word(tmp_path: Path, robot: Robot) -> None:
+def test_two_arms_in_one_log_need_a_word(read: Read) -> None:
     names = [f"{side}_j{k}" for side in ("left", "right") for k in (1, 2, 3)]
-    path = tmp_path / "run.csv"
-    path.write_text(",".join(["t", *(f"q_{name}" for name in names)]) + "\n" + "0,1,2,3,4,5,6\n" * 3)
+    text = ",".join(["t", *(f"q_{name}" for name in names)]) + "\n" + "0,1,2,3,4,5,6\n" * 3
     with pytest.raises(LogError, match=r"several ways.*left_j1.*right_j1.*log: \{joints"):
-        read_recording(path, robot)
-    log = read_recording(path, robot, LogLayout(joints={f"j{k}": f"right_j{k}" for k in (1, 2, 3)}))
+        read(text)
+    log = read(text, LogLayout(joints={f"j{k}": f"right_j{k}" for k in (1, 2, 3)}))
     np.testing.assert_array_equal(log.position[0], [4, 5, 6])
     with pytest.raises(LogError, match="did you mean 'right_j1'"):
-        read_recording(path, robot, LogLayout(joints={"j1": "rigt_j1"}))
+        read(text, LogLayout(joints={"j1": "rigt_j1"}))
 
 
 # ---- arrays -----------------------------------------------------------------------------------------
@@ -678,27 +670,21 @@ def test_lerobot_without_effort_says_so_and_stays_in_its_folder(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.npz", "a.h5", "a.db3", "a.mcap", "a.bag"])
-def test_name_and_content_that_differ(tmp_path: Path, robot: Robot, name: str) -> None:
-    (tmp_path / name).write_text(csv_text())
+def test_name_and_content_that_differ(read: Read, name: str) -> None:
     with pytest.raises(LogError, match="whatever its name says"):
-        read_recording(tmp_path / name, robot)
+        read(csv_text(), name=name)
 
 
 @pytest.mark.parametrize(
     ("module", "extra", "head"),
     [("pyarrow", "parquet", b"PAR1"), ("h5py", "hdf5", b"\x89HDF\r\n\x1a\n"), ("rosbags", "ros", b"#ROSBAG V2.0\n")],
 )
-def test_missing_library_is_named_with_its_pip_line(
-    tmp_path: Path, robot: Robot, monkeypatch, module: str, extra: str, head: bytes
-) -> None:
-    import sys
-
+def test_missing_library_is_named_with_its_pip_line(read: Read, monkeypatch, module: str, extra: str, head: bytes) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == module]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
-    (tmp_path / "run").write_bytes(head + bytes(100))
     with pytest.raises(MissingExtraError, match=rf"needs the package {module}.*pip install 'urdf-ident\[{extra}\]'"):
-        read_recording(tmp_path / "run", robot)
+        read(head + bytes(100), name="run")
 
 
 def test_folders_that_are_no_logs(tmp_path: Path, robot: Robot) -> None:

@@ -72,7 +72,6 @@ def of_library(folder: Path, log: str, config: str) -> Identification:
 
 
 def base_error(ident: Identification) -> Array:
-    """Errors of the base parameters."""
     at, true = Truth.of(3), np.zeros(len(ident.theta))
     true[: ident.model.n_inertial] = ident.urdf_theta[: ident.model.n_inertial]
     values = {"Ia": at.rotor_inertia, "Fv": at.viscous, "Fc": at.coulomb, "offset": at.offset}

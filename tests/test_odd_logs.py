@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 from logs import fourier
-from test_log_formats import NAMES, ROWS, check, csv_text, default_columns, samples, states, write_bag
+from test_log_formats import NAMES, ROWS, Read, check, csv_text, default_columns, samples, states, write_bag
 
 from urdf_ident import DynamicModel, Recording, Robot, identify, read_recording
 from urdf_ident.errors import LogError
@@ -48,20 +49,17 @@ WITH_DEGREES = HEADER.replace("q_j1", "q_j1 [°]")
         *("blank-lines", "blank-lines-of-windows", "minus-sign"),
     ],
 )
-def test_text_of_other_programs(tmp_path: Path, robot: Robot, data: bytes) -> None:
-    path = tmp_path / "run.csv"
-    path.write_bytes(data)
-    check(read_recording(path, robot))
+def test_text_of_other_programs(read: Read, data: bytes) -> None:
+    check(read(data))
 
 
-def test_units_below_the_header_count_and_project_files_use_the_names_as_they_stand(tmp_path: Path, robot: Robot) -> None:
+def test_units_below_the_header_count_and_project_files_use_the_names_as_they_stand(read: Read) -> None:
     _, q, _, tau = samples()
-    path = tmp_path / "run.csv"
-    path.write_text("\n".join([HEADER, "ms,deg,deg,deg,-,-,-,Nm,Nm,Nm", *rows()]))
-    log = read_recording(path, robot)
+    lines = [HEADER, "ms,deg,deg,deg,-,-,-,Nm,Nm,Nm", *rows()]
+    log = read(lines)
     np.testing.assert_allclose(log.position, np.deg2rad(q))
     np.testing.assert_allclose(log.time, np.arange(ROWS) * 1e-5)
-    named = read_recording(path, robot, LogLayout(columns={"effort": ["tau_j2", "tau_j1", "tau_j3"]}))
+    named = read(lines, LogLayout(columns={"effort": ["tau_j2", "tau_j1", "tau_j3"]}))
     np.testing.assert_allclose(named.effort, tau[:, [1, 0, 2]])
     assert log.rows[0] == 3
 
@@ -80,15 +78,10 @@ DATES = [
 
 @pytest.mark.parametrize("form", DATES)
 @pytest.mark.parametrize("begin", ["12:00:59.7", "23:59:59.7"], ids=["noon", "midnight"])
-def test_dates_and_times_of_day(tmp_path: Path, robot: Robot, form: str, begin: str) -> None:
-    from datetime import datetime, timedelta
-
+def test_dates_and_times_of_day(read: Read, form: str, begin: str) -> None:
     start = datetime.fromisoformat(f"2024-05-12T{begin}00000")
     text = [f'"{form.format(start + timedelta(seconds=float(t)))}"' for t in samples()[0]]
-    lines = [f"{stamp},{line.split(',', 1)[1]}" for stamp, line in zip(text, rows(), strict=True)]
-    path = tmp_path / "run.csv"
-    path.write_text("\n".join([HEADER, *lines]))
-    log = read_recording(path, robot)
+    log = read([HEADER, *(f"{stamp},{line.split(',', 1)[1]}" for stamp, line in zip(text, rows(), strict=True))])
     if begin.startswith("12") or "Y" in form:
         check(log)
     else:
@@ -107,10 +100,9 @@ def test_dates_and_times_of_day(tmp_path: Path, robot: Robot, form: str, begin: 
     ],
     ids=["decimal-commas-between-commas", "units-in-cells", "lists-in-cells"],
 )
-def test_cells_that_are_no_numbers_are_named(tmp_path: Path, robot: Robot, lines: list[str], words: str) -> None:
-    (tmp_path / "run.csv").write_text("\n".join(lines if lines[0].startswith("time") else [HEADER, *lines]))
+def test_cells_that_are_no_numbers_are_named(read: Read, lines: list[str], words: str) -> None:
     with pytest.raises(LogError, match=words):
-        read_recording(tmp_path / "run.csv", robot)
+        read(lines if lines[0].startswith("time") else [HEADER, *lines])
 
 
 @pytest.mark.parametrize(
@@ -126,64 +118,51 @@ def test_cells_that_are_no_numbers_are_named(tmp_path: Path, robot: Robot, lines
         (",", ".", ".", 900_000, "{}"),
     ],
 )
-def test_thousands_separators_are_named(
-    tmp_path: Path, robot: Robot, mark: str, decimal: str, separator: str, step: int, form: str
-) -> None:
+def test_thousands_separators_are_named(read: Read, mark: str, decimal: str, separator: str, step: int, form: str) -> None:
     lines = []
     for k, row in enumerate(zip(*default_columns().values(), strict=True)):
         plain = [f"{value:.17g}".replace(".", decimal) for value in row[:-1]]
         lines.append(mark.join([*plain, form.format(f"{900 + step * k:,d}".replace(",", separator))]))
-    (tmp_path / "run.csv").write_text("\n".join([HEADER.replace(",", mark), *lines]))
     with pytest.raises(LogError, match=r"column 'tau_j3' has numbers with thousands separators.*without thousands separators"):
-        read_recording(tmp_path / "run.csv", robot)
+        read([HEADER.replace(",", mark), *lines])
 
 
 @pytest.mark.parametrize("exchanged", [False, True])
-def test_a_second_header_must_be_the_first(tmp_path: Path, robot: Robot, exchanged: bool) -> None:
+def test_a_second_header_must_be_the_first(read: Read, exchanged: bool) -> None:
     """Two joined logs: the same header again is left out; with other units or another order the rows below are not the same."""
     names = HEADER.split(",")
     again = ",".join([names[0], names[2], names[1], *names[3:]]) if exchanged else WITH_DEGREES
-    for second in (HEADER, again):
-        (tmp_path / "run.csv").write_text("\n".join([HEADER, *rows(), second, *rows()]))
-        if second == HEADER:
-            assert len(read_recording(tmp_path / "run.csv", robot)) == 2 * ROWS + 1
-        else:
-            with pytest.raises(LogError, match=r"two tables, .*got .* in place of 'q_j1'.*split the file at the second header"):
-                read_recording(tmp_path / "run.csv", robot)
+    assert len(read([HEADER, *rows(), HEADER, *rows()])) == 2 * ROWS + 1
+    with pytest.raises(LogError, match=r"two tables, .*got .* in place of 'q_j1'.*split the file at the second header"):
+        read([HEADER, *rows(), again, *rows()])
 
 
 @pytest.mark.parametrize(("name", "column", "factor"), [("q_j1 [mdeg]", 1, np.pi / 180e3), ("tau_j1 [N.mm]", 7, 1e-3)])
-def test_small_units_in_the_header(tmp_path: Path, robot: Robot, name: str, column: int, factor: float) -> None:
+def test_small_units_in_the_header(read: Read, name: str, column: int, factor: float) -> None:
     names, table = HEADER.split(","), [line.split(",") for line in rows()]
     names[column] = name
     lines = [[f"{float(cell) / factor:.17g}" if k == column else cell for k, cell in enumerate(line)] for line in table]
-    (tmp_path / "run.csv").write_text("\n".join(map(",".join, [names, *lines])))
-    check(read_recording(tmp_path / "run.csv", robot))
+    check(read([",".join(line) for line in (names, *lines)]))
 
 
 @pytest.mark.parametrize("which", ["q_j1", "q_j", "tau_j"])
 @pytest.mark.parametrize("plain", [False, True], ids=["named", "numbered"])
-def test_a_unit_that_nobody_knows_is_named(tmp_path: Path, robot: Robot, which: str, plain: bool) -> None:
+def test_a_unit_that_nobody_knows_is_named(read: Read, which: str, plain: bool) -> None:
     names = [f"{name} (furlong)" if name.startswith(which) else name for name in HEADER.split(",")]
     first = next(name for name in names if "furlong" in name)
-    header = ",".join(names).replace("_j", "" if plain else "_j")
-    (tmp_path / "run.csv").write_text("\n".join([header, *rows()]))
     with pytest.raises(LogError) as error:
-        read_recording(tmp_path / "run.csv", robot)
+        read([",".join(names).replace("_j", "" if plain else "_j"), *rows()])
     assert f"column '{first.replace('_j', '' if plain else '_j')}': unknown unit, got 'furlong', expected" in str(error.value)
 
 
-def test_names_of_joints_in_the_project_file_win_over_equal_names_in_the_log(tmp_path: Path, robot: Robot) -> None:
+def test_names_of_joints_in_the_project_file_win_over_equal_names_in_the_log(read: Read) -> None:
     _, q, v, tau = samples()
-    (tmp_path / "run.csv").write_text("\n".join([HEADER, *rows()]))
-    log = read_recording(tmp_path / "run.csv", robot, LogLayout(joints={"j1": "j2", "j2": "j1"}))
+    log = read([HEADER, *rows()], LogLayout(joints={"j1": "j2", "j2": "j1"}))
     for values, known in ((log.position, q), (log.velocity, v), (log.effort, tau)):
         np.testing.assert_allclose(values, known[:, [1, 0, 2]])
     elsewhere = HEADER.replace("_j3", "_elbow") + ",q_j3,v_j3,tau_j3"
-    (tmp_path / "run.csv").write_text("\n".join([elsewhere, *(line + ",7,8,9" for line in rows())]))
-    check(read_recording(tmp_path / "run.csv", robot, LogLayout(joints={"j3": "elbow"})))
-    (tmp_path / "run.csv").write_text("\n".join([HEADER, *rows()]))
-    check(read_recording(tmp_path / "run.csv", robot, LogLayout(joints={"j3": "elbow"})))  # another log has this name
+    check(read([elsewhere, *(line + ",7,8,9" for line in rows())], LogLayout(joints={"j3": "elbow"})))
+    check(read([HEADER, *rows()], LogLayout(joints={"j3": "elbow"})))  # another log has this name
 
 
 def test_the_command_that_infers_columns_names_the_files_for_a_shell(tmp_path: Path) -> None:
@@ -232,17 +211,14 @@ def test_numbers_and_dates_that_are_stored_as_text(tmp_path: Path, robot: Robot,
         ("time;joint_name;signal;value", "{t};{joint};effort;1.5", r"columns=\['joint_name', 'signal'\], values='value'"),
     ],
 )
-def test_a_row_for_every_joint_is_named_with_what_turns_it_round(
-    tmp_path: Path, robot: Robot, header: str, row: str, words: str
-) -> None:
+def test_a_row_for_every_joint_is_named_with_what_turns_it_round(read: Read, header: str, row: str, words: str) -> None:
     lines = [row.format(t=0.01 * k, joint=joint, number=j) for k in range(30) for j, joint in enumerate(NAMES)]
-    (tmp_path / "run.csv").write_text("\n".join([header, *lines]))
     with pytest.raises(LogError, match=f"a row for every joint or signal.*{words}"):
-        read_recording(tmp_path / "run.csv", robot)
+        read([header, *lines])
 
 
 @pytest.mark.parametrize("spelling", ["field.{}{}", "{}[{}]", "/joint_states/{}[{}]", "{}_{}"])
-def test_columns_that_name_the_joints_of_numbered_ones(tmp_path: Path, robot: Robot, spelling: str) -> None:
+def test_columns_that_name_the_joints_of_numbered_ones(read: Read, spelling: str) -> None:
     """``rostopic echo -p`` and the like: the order of a JointState is its own, and stands in columns of text."""
     t, q, v, tau = samples()
     names = ["%time" if "field" in spelling else "t"]
@@ -252,12 +228,10 @@ def test_columns_that_name_the_joints_of_numbered_ones(tmp_path: Path, robot: Ro
     texts = ",".join(NAMES[k] for k in ORDER)
     numbers = [",".join(f"{value:.17g}" for value in row[ORDER]) for block in (q, v, tau) for row in block]
     lines = [f"{clock[k]},{texts},{numbers[k]},{numbers[ROWS + k]},{numbers[2 * ROWS + k]}" for k in range(ROWS)]
-    path = tmp_path / "run.csv"
-    path.write_text("\n".join([",".join(names), *lines]))
-    check(read_recording(path, robot))
-    path.write_text("\n".join([",".join(names), *lines]).replace(texts, ",".join(NAMES), 1))
+    text = "\n".join([",".join(names), *lines])
+    check(read(text))
     with pytest.raises(LogError, match=r"joints change their order.*j1 and j3.*record a bag"):
-        read_recording(path, robot)
+        read(text.replace(texts, ",".join(NAMES), 1))
 
 
 def test_lists_of_joints_beside_arrays(tmp_path: Path, robot: Robot) -> None:

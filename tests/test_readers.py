@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from urdf_ident import Robot, robot_path
+from urdf_ident import Recording, Robot, robot_path
 from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentError
 from urdf_ident.logs import read
 from urdf_ident.logs.columns.layout import SideSection
 from urdf_ident.logs.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
 
 # Document order (zeta, alpha, slide) differs from Pinocchio's alphabetical order of siblings (alpha, zeta).
+Read = Callable[..., Recording]
 URDF = """<robot name="three">
   <link name="base"/><link name="l1"/><link name="l2"/><link name="l3"/><link name="l4"/>
   <joint name="zeta" type="revolute"><parent link="base"/><child link="l1"/><axis xyz="0 0 1"/>
@@ -43,10 +45,10 @@ def table(n: int = 4, header: str = "t,q_zeta,q_alpha,q_slide", sep: str = ",") 
     return "\n".join(([header] if header else []) + rows) + "\n"
 
 
-def test_columns_are_matched_by_joint_name_in_model_order(tmp_path: Path, robot: Robot) -> None:
+def test_columns_are_matched_by_joint_name_in_model_order(read: Read, robot: Robot) -> None:
     assert robot.joints == ("alpha", "slide", "zeta")
     assert robot.order == ("zeta", "alpha", "slide")
-    log = read_recording(write(tmp_path, table()), robot)
+    log = read(table())
     assert log.joints == robot.joints
     np.testing.assert_array_equal(log.position[1], [11.0, 101.0, 2.0])
     np.testing.assert_allclose(log.time, [0, 0.01, 0.02, 0.03])
@@ -57,13 +59,12 @@ def test_columns_are_matched_by_joint_name_in_model_order(tmp_path: Path, robot:
     assert len(log.sha256) == 64
 
 
-def test_all_default_quantities_and_wrench(tmp_path: Path, robot: Robot) -> None:
+def test_all_default_quantities_and_wrench(read: Read) -> None:
     names = [f"{p}_{j}" for p in ("q", "v", "a", "tau", "qm", "vm") for j in ("zeta", "alpha", "slide")]
     wrench = [f"wrench_tool_{axis}" for axis in ("fx", "fy", "fz", "mx", "my", "mz")]
     header = ",".join(["t", *names, *wrench, "q_finger", "humidity"])
     values = np.arange(len(header.split(",")), dtype=float)
-    text = header + "\n" + "\n".join(",".join(map(str, values + k)) for k in range(3))
-    log = read_recording(write(tmp_path, text), robot)
+    log = read([header, *(",".join(map(str, values + k)) for k in range(3))])
     np.testing.assert_array_equal(log.effort[0], [11, 12, 10])
     np.testing.assert_array_equal(log.motor_velocity[0], [17, 18, 16])
     np.testing.assert_array_equal(log.wrenches["tool"][0], [19, 20, 21, 22, 23, 24])
@@ -72,10 +73,9 @@ def test_all_default_quantities_and_wrench(tmp_path: Path, robot: Robot) -> None
 
 
 @pytest.mark.parametrize("sep", [",", ";", "\t", " "])
-def test_delimiters_comments_and_blank_lines(tmp_path: Path, robot: Robot, sep: str) -> None:
+def test_delimiters_comments_and_blank_lines(read: Read, sep: str) -> None:
     text = "# made by hand\n\n" + table(sep=sep, header=sep.join(["t", "q_zeta", "q_alpha", "q_slide"]))
-    text = text.replace("0.02", "# pause\n0.02", 1)
-    log = read_recording(write(tmp_path, text), robot)
+    log = read(text.replace("0.02", "# pause\n0.02", 1))
     np.testing.assert_array_equal(log.position[:, 2], [1, 2, 3, 4])
     np.testing.assert_array_equal(log.rows, [4, 5, 7, 8])
 
@@ -143,10 +143,8 @@ READ: list[tuple[str | bytes, dict, dict]] = [
 
 
 @pytest.mark.parametrize(("text", "layout", "expected"), READ)
-def test_tables_read_as_they_are_meant(tmp_path: Path, robot: Robot, text: str | bytes, layout: dict, expected: dict) -> None:
-    path = tmp_path / "run.csv"
-    path.write_bytes(whole(text))
-    log = read_recording(path, robot, LogLayout(**layout))
+def test_tables_read_as_they_are_meant(read: Read, text: str | bytes, layout: dict, expected: dict) -> None:
+    log = read(whole(text), LogLayout(**layout))
     for name, value in expected.items():
         values = getattr(log, name)
         if isinstance(values, np.ndarray):
@@ -233,12 +231,11 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path, robot: Robot, t
     assert caught.value.remedy or isinstance(caught.value, UnitError) or "expected" in str(caught.value)
 
 
-def test_a_column_that_is_there_twice_is_read_by_its_number_or_if_it_is_not_used(tmp_path: Path, robot: Robot) -> None:
-    path = write(tmp_path, f"{HEADER},q_alpha\n0,1,2,3,4\n1,1,2,3,4\n")
-    log = read_recording(path, robot, LogLayout(columns={"time": 0, "position": [1, 4, 3]}))
+def test_a_column_that_is_there_twice_is_read_by_its_number_or_if_it_is_not_used(read: Read, robot: Robot) -> None:
+    layout = LogLayout(columns={"time": 0, "position": [1, 4, 3]})
+    log = read(f"{HEADER},q_alpha\n0,1,2,3,4\n1,1,2,3,4\n", layout)
     assert log.position[0, robot.joints.index("alpha")] == 4.0
-    write(tmp_path, f"{HEADER},x,x\n0,1,2,3,4,0\n1,1,2,3,4,0\n")
-    assert read_recording(path, robot).time[1] == 1.0
+    assert read(f"{HEADER},x,x\n0,1,2,3,4,0\n1,1,2,3,4,0\n").time[1] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -250,23 +247,21 @@ def test_a_column_that_is_there_twice_is_read_by_its_number_or_if_it_is_not_used
         "t,q_axis1_deg,q_axis2_rad,q_axis3_mm,torque_axis1,torque_axis2_mNm,torque_axis3 [kN]",
     ],
 )
-def test_every_column_may_tell_its_own_unit(tmp_path: Path, robot: Robot, header: str) -> None:
+def test_every_column_may_tell_its_own_unit(read: Read, robot: Robot, header: str) -> None:
     """The first unit of a quantity was taken for all of its columns."""
-    path = write(tmp_path, header + "\n0,90,1,250,5,7000,0.02\n0.01,180,2,500,6,8000,0.03\n")
-    log = read_recording(path, robot)
+    log = read(header + "\n0,90,1,250,5,7000,0.02\n0.01,180,2,500,6,8000,0.03\n")
     places = [robot.joints.index(joint) for joint in ("zeta", "alpha", "slide")]
     np.testing.assert_allclose(log.position[:, places], [[np.pi / 2, 1.0, 0.25], [np.pi, 2.0, 0.5]])
     np.testing.assert_allclose(log.effort[:, places], [[5.0, 7.0, 20.0], [6.0, 8.0, 30.0]])
     assert log.effort_unit == "N·m"
 
 
-def test_a_rate_counts_instead_of_the_headers_clock_and_both_are_said(tmp_path: Path, robot: Robot) -> None:
-    path = write(tmp_path, table())
-    plain, rated = (read_recording(path, robot, LogLayout(rate=rate)) for rate in (None, 50.0))
+def test_a_rate_counts_instead_of_the_headers_clock_and_both_are_said(read: Read) -> None:
+    plain, rated = (read(table(), LogLayout(rate=rate)) for rate in (None, 50.0))
     np.testing.assert_allclose(rated.time, 0.02 * np.arange(len(plain)))
     np.testing.assert_array_equal(rated.position, plain.position)
     assert any("log.rate (50 Hz) is used instead of the clock in 't'" in note for note in rated.notes)
-    named = read_recording(path, robot, LogLayout(rate=50.0, columns={"time": "t"}))
+    named = read(table(), LogLayout(rate=50.0, columns={"time": "t"}))
     np.testing.assert_array_equal(named.time, plain.time)
     assert any("log.rate (50 Hz) is not used" in note for note in named.notes)
 
@@ -386,14 +381,14 @@ def test_a_log_that_grows_while_it_is_read(tmp_path: Path, robot: Robot, monkeyp
         read_recording(path, robot)
 
 
-def test_bad_rows_survive_as_nan_with_their_row_number(tmp_path: Path, robot: Robot) -> None:
+def test_bad_rows_survive_as_nan_with_their_row_number(read: Read) -> None:
     lines = table(3000).splitlines()
     lines[10] = "0.1,1,broken,3"
     lines[20] = "0.2,1"  # cut short
     lines[30] = "0.3,1,2,3,0.31,1,2,3"  # two rows run together
     lines[40] = "0.4,,2,3"
     lines[50] = "0.5,1e300,2,3"
-    log = read_recording(write(tmp_path, "\n".join(lines)), robot)
+    log = read(lines)
     assert len(log) == 3000
     assert log.rows[9] == 11
     np.testing.assert_array_equal(np.isnan(log.position[9]), [True, False, False])

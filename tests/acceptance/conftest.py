@@ -18,7 +18,6 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 @pytest.fixture(scope="session")
 def real_logs() -> Path:
-    """The folder of real logs."""
     if not SHARED.is_dir():
         pytest.skip("real logs (../shared/data) are not here")
     return SHARED
