@@ -237,7 +237,8 @@ def reduce_factor(
     combined = K.any(axis=0)
     zero[rest[~combined]] = True
     rest, rejected = rest[combined], rejected[combined]
-    K = K[:, combined] * sizes[rest] / sizes[first][:, None]
+    # in the order of a K that is read from a file, so that products with it are rounded alike
+    K = np.ascontiguousarray(K[:, combined] * sizes[rest] / sizes[first][:, None])
     # zero columns above double rounding count as ill-conditioned
     rounded = np.flatnonzero(zero & (np.linalg.norm(scaled, axis=0) > BLUR))
     doubtful = np.union1d(rest[rejected > BLUR], rounded) if len(rounded) else rest[rejected > BLUR]
