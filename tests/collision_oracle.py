@@ -1,7 +1,5 @@
 """MuJoCo as an independent judge of distances: its own kinematics from the URDF, its own collision code."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from typing import Any

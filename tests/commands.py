@@ -1,7 +1,5 @@
 """The command line as tests run it: in this process, which saves the imports of several hundred commands."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """What several tests share: where the real logs are, and small robots made on the spot."""
 
-from __future__ import annotations
-
 import gc
 import importlib.util
 import json

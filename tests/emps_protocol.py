@@ -1,7 +1,5 @@
 """The published protocol of the EMPS benchmark: MATLAB's ``decimate`` instead of the row filter of this package."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Kinetic and potential energy of simulated plants, for tests that energy is kept."""
 
-from __future__ import annotations
-
 import numpy as np
 import pinocchio as pin
 

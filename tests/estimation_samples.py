@@ -1,7 +1,5 @@
 """Logs ready for the estimators, made from segments with known noise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

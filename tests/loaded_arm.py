@@ -1,7 +1,5 @@
 """An arm that carries a body: its motion, and its torque by Pinocchio's RNEA with friction written again here."""
 
-from __future__ import annotations
-
 import numpy as np
 import pinocchio as pin
 from conftest import rnea

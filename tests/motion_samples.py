@@ -1,7 +1,5 @@
 """Smooth motions with known torque, for tests of what works on segments."""
 
-from __future__ import annotations
-
 import numpy as np
 from conftest import arm_urdf, inertials
 

@@ -1,7 +1,5 @@
 """Friction and torque of the motors of an elastic plant, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """MuJoCo as an independent judge: loads a model strictly and computes its inverse dynamics by joint name."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The UR10e whose logs are in the data folder: what their columns hold, its torque constants, and how tests read them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

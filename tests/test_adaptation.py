@@ -1,7 +1,5 @@
 """Friction that is followed online: the filter against dense Gaussian regression, and what must not be taken for friction."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Joints whose efforts are not their torques do not enter the bodies that the others show."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

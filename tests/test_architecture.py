@@ -1,7 +1,5 @@
 """The rules of the house that a machine can check: which layer may import which, and what a docstring must say."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A small part of ``scripts/benchmarks/arms.py``: an arm nobody tuned for, 3.8 s of motion, judged on one twice as fast."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Base parameters: published ranks, exact torque, and two independent reductions (SVD, exact RREF by sympy)."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

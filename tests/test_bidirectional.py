@@ -1,7 +1,5 @@
 """Friction from runs both ways: torques made by RNEA and friction by hand, so that the truth is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Boxes and ellipsoids from the URDF's geometry, against points strewn inside the shapes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pinocchio as pin
 import pytest

@@ -1,7 +1,5 @@
 """The catalogue of judgements: one enumeration, from which docs/findings.md is made."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

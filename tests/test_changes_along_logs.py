@@ -1,7 +1,5 @@
 """Changes along logs: what a few motions of one joint cannot show, and oscillations of one effort in time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """URDFs with links or joints that no torque can see: `check` says so, whatever else is odd about them."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command line as its user meets it: the main job, and every way of using it wrong (issue of the main job)."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Friction that is left to the data, on the command line: what the user is told, and data that cannot choose."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

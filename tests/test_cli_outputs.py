@@ -1,7 +1,5 @@
 """No command destroys its input, and no failure is a traceback."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

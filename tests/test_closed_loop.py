@@ -1,7 +1,5 @@
 """IV and DIDIM end to end: reference in the log, controller in the project file, noise on the encoders."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Distances against MuJoCo, gradients against differences, and what counts as a pair that can collide."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

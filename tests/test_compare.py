@@ -1,7 +1,5 @@
 """Has the robot changed? Simulated robots that have, and that have not."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Torques that contradict physics: reversed, swapped, or with gravity from another side."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace

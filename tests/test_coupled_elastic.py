@@ -1,7 +1,5 @@
 """Elastic joints behind motors that move several joints, through the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree

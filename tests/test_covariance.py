@@ -1,7 +1,5 @@
 """Standard errors: against statsmodels where it has them, against simulated noise of known colour, against real logs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Criteria: planned rows against Pinocchio, gradients against finite differences and Pinocchio's own, values against NumPy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Held-out errors from factors against refits on the raw rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

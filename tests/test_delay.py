@@ -1,7 +1,5 @@
 """Efforts that are late or filtered: found by size, told from friction and inertia, taken out only where it helps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Designs: as good as promised, inside the limits on a dense grid, interruptible, and honest about what cannot be done."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

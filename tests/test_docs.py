@@ -1,7 +1,5 @@
 """The documentation: every block of code runs, project files are valid, links lead on."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import json

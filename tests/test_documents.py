@@ -1,7 +1,5 @@
 """YAML and JSON from unmatched: plain data or one line with the place, in bounded time and memory."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The drive train by virtual work: what motors do is what joints get."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

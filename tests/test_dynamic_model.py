@@ -1,7 +1,5 @@
 """The model against Pinocchio's own inverse dynamics; what it holds, what it does not, and its way through JSON."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

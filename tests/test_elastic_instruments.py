@@ -1,7 +1,5 @@
 """Instruments for elastic joints: the robot with its springs in closed loop, behind a coupled drive, noise on both encoders."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """From a log with two encoders a joint to stiffness: the whole way, and what goes wrong on it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The elastic plant: energy, derivatives, another integrator, and a wrist that swings faster than a log is sampled."""
 
-from __future__ import annotations
-
 import numpy as np
 import pinocchio as pin
 import pytest

@@ -1,7 +1,5 @@
 """Elastic joints against a Lagrangian that is derived here, symbolically, and against exact signals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

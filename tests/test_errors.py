@@ -1,7 +1,5 @@
 """Errors: one line that says what, where, got, expected and what to do, and builtins that a user would catch."""
 
-from __future__ import annotations
-
 import pytest
 
 from urdf_ident.errors import LogError, QualityError, ShapeError, SolverError, check_shape, nearest

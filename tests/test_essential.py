@@ -1,7 +1,5 @@
 """Essential parameters: the F-test of statsmodels, what must go and what must stay, held-out errors."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

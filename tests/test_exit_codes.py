@@ -1,7 +1,5 @@
 """Exit codes are true: what is written is whole, and the code and one line say what is missing (docs/exit_codes.md)."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The simulated experiment with elastic joints: through the command line to a log, and back to the stiffness."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

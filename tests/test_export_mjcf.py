@@ -1,7 +1,5 @@
 """The MJCF means the same robot: MuJoCo's inverse dynamics against Pinocchio's, joint by joint name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

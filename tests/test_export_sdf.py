@@ -1,7 +1,5 @@
 """SDFormat: the same kinematics and dynamics, worked out from the file by hand."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from pathlib import Path
 

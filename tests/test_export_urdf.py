@@ -1,7 +1,5 @@
 """The spliced URDF: nothing but the numbers, in every style; and what engines make of it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

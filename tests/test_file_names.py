@@ -1,7 +1,5 @@
 """Names of files that are no text: bytes that are not UTF-8, line breaks, controls. Logs are read; results stay valid UTF-8."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

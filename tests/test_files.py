@@ -1,7 +1,5 @@
 """Files appear whole or not at all, errors name the path and the remedy; hashes and versions of what was used."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A set of files is all old or all new after a kill at any step, on a full disk, and with several writers."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Joints that never moved, or only slowly: nothing is invented for them, whatever noise there is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The fit of base parameters from factors, against statsmodels on the raw rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import statsmodels.api as sm

@@ -1,7 +1,5 @@
 """Every friction law: its formula written again by hand, and its curve found back in data made with that formula."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """One class is one law: what estimator, plant, online callable and files make of it agrees, for a law made up here too."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

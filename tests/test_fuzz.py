@@ -1,7 +1,5 @@
 """A few damaged inputs of every kind end in a result or in one line; ``scripts/benchmarks/fuzz.py`` runs thousands."""
 
-from __future__ import annotations
-
 import random
 import signal
 import sys

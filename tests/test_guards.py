@@ -1,7 +1,5 @@
 """Guards whose loss no other test would notice: each is met from both sides."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

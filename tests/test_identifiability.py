@@ -1,7 +1,5 @@
 """Verdicts: against null spaces, against what the advised motion really brings, and through the command line."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Inertial parameters against Pinocchio's own Inertia and SE3, and against integrals over point masses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pinocchio as pin
 import pytest

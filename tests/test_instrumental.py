@@ -1,7 +1,5 @@
 """Instrumental variables: closed form, simulated errors in variables, and the EMPS benchmark with noise added."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Intervals of torque, mass matrix and masses: coverage by simulation, closed forms, infinity where nothing is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import ModuleType
 

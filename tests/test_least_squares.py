@@ -1,7 +1,5 @@
 """Least squares against NIST's certified values, statsmodels, and data that cannot see everything."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Limits: what is broken is named, also between the samples; unknown limits are asked for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from conftest import arm_urdf, rnea

@@ -1,7 +1,5 @@
 """Friction between logs: REML against the dense mixed model, coverage on many draws."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Logs in other formats than CSV: what each library of the format writes is read as the same recording."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import lzma

@@ -1,7 +1,5 @@
 """Whether a residual is worth it: judged on motions that took no part, in the library and on the command line."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

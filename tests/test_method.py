@@ -1,7 +1,5 @@
 """``estimation.method`` end to end, and the estimators behind it against closed forms."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

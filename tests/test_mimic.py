@@ -1,7 +1,5 @@
 """Joints that mimic others, identified as one coordinate of several bodies, against other programs' inverse dynamics."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import mujoco

@@ -1,7 +1,5 @@
 """MJCF as input, judged by MuJoCo: the converted robot's torques, and the user's own file with the identified numbers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

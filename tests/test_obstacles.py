@@ -1,7 +1,5 @@
 """Designs beside a table: kept apart from it by another judge's measure; the barrier's gradient; bad input."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Logs that are odd and right: they read as the plain table does, or the message names what is wrong with them."""
 
-from __future__ import annotations
-
 import shlex
 from datetime import datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Motions as robots take them: read back by parsers of the formats, slow where they must be, refused without limits."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

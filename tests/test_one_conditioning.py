@@ -1,7 +1,5 @@
 """All commands condition a log in the same way: its segments are the same in each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """SDFormat and xacro as input: torques of the URDF that they were made from."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import SimpleNamespace

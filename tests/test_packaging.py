@@ -1,7 +1,5 @@
 """What the package declares: every package of it, every library that it imports, and no library that nothing uses."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import os

@@ -1,7 +1,5 @@
 """Every page in a browser: it asks no network, breaks no rule of its policy, reports no error, and shows something."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import socketserver

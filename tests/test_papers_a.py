@@ -1,7 +1,5 @@
 """Table 2 and the excitation problem (eqs. 20-22) of Szabó and Gincsainé (2021), by ``scripts/papers/a_table2.py``."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import numpy as np

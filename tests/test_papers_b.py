@@ -1,7 +1,5 @@
 """The circle of Wu et al. (2012), as ``scripts/papers/b_circle.py`` drives it: shorter, with one design each."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The figures of Zollo et al. (2015), as ``scripts/papers/c_elastic_joints.py`` prints them."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import numpy as np

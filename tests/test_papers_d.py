@@ -1,7 +1,5 @@
 """Tables II and III of Gautier and Venture (2013), as ``scripts/papers/d_tx40.py`` prints them."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import numpy as np

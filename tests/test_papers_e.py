@@ -1,7 +1,5 @@
 """The excitation of Liu et al. (2023, section 3), as ``scripts/papers/e_block.py`` judges it: one seed of its twenty."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 

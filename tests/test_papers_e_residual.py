@@ -1,7 +1,5 @@
 """Paper E, Table 4, as ``scripts/papers/e_three_loop.py`` prints it, with fewer samples; and its simulated arm."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """Work on logs in processes and on a cluster: the same numbers, in the same order, whoever did it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Gravity that is missing from the efforts, or was added, told by the URDF's bodies where free ones would absorb it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Motions of given shape: circles of a frame and via points, and designs for elastic joints."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Weighing an unknown body: simulated with Pinocchio's RNEA and friction written again here."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Torque constants from a known payload."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Motions that repeat: found where they do and only there, averaged, the noise told from their scatter."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Friction beyond the data: tangents, dissipation as constraints, a bounded first fit, a bias that is no friction."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Plants, friction truths and integrators against closed forms, MuJoCo and brute force."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Positions that jump while the motion goes on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

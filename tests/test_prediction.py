@@ -1,7 +1,5 @@
 """Intervals of measured torque against motions that took no part."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The low-pass of the positions for predictions: its errors made another way, what it gains on unseen logs, its settings."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The project file: what a user writes arrives in the model's order, and every slip is named."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

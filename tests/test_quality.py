@@ -1,7 +1,5 @@
 """The quality check: every way a log is bad is found, repaired without loss, or refused with its remedy."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Reading logs: columns by name, by number, by layout; split logs; and every way a file can be bad."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

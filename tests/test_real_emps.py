@@ -3,8 +3,6 @@
 Janot, Gautier, Brunot: data set and reference models of EMPS (one prismatic axis, 1 kHz, closed loop).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A real UR10e, seven logs: the scoring of ../shared/data/README.md (torque constants given in the project)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

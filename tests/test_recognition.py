@@ -1,7 +1,5 @@
 """Logs without a description: simulated robots of several kinds, their columns shuffled, in other units, otherwise mounted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

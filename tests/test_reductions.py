@@ -1,7 +1,5 @@
 """Combinations of parameters, and URDFs whose angles are rounded."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Load-dependent friction: the fixed point, what is frozen and saved, and folds that find their own."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The documentation agrees with the code: references lead somewhere, and functions that it names exist."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from pathlib import Path

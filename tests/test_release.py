@@ -1,7 +1,5 @@
 """What a release needs: absolute links in README, and one version everywhere."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

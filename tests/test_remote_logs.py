@@ -1,7 +1,5 @@
 """Logs at addresses, read through fsspec, against the same logs on a disk."""
 
-from __future__ import annotations
-
 import base64
 import re
 import threading

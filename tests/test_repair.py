@@ -1,7 +1,5 @@
 """What is not physically consistent is named and repaired with the least change, and engines then take it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

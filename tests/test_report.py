@@ -1,7 +1,5 @@
 """The report, the short summary and the pictures, on a result of the command line."""
 
-from __future__ import annotations
-
 import html
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Residual networks against functions that are known, and the online model against the regressor."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Joints that dry friction holds at rest: their equations count with the variance that they show."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from estimation_samples import as_log

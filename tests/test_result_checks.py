@@ -1,7 +1,5 @@
 """A damaged, edited, newer or made-up identification.json is refused in one line that names the entry."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """Rigid-body rows, torques and their spanning columns against Pinocchio's recursion and finite differences of energies."""
 
-from __future__ import annotations
-
 import numpy as np
 import pinocchio as pin
 import pytest

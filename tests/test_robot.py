@@ -1,7 +1,5 @@
 """The robot against Pinocchio and MuJoCo: order of joints, continuous and prismatic joints, locked and fixed ones."""
 
-from __future__ import annotations
-
 import re
 
 import mujoco

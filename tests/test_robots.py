@@ -1,7 +1,5 @@
 """The bundled robots against the tables they are made from (written out again here), and against two engines."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 
 import mujoco

@@ -1,7 +1,5 @@
 """Robust estimates: statsmodels' RLM on raw rows, and spoilt samples before any filter."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The first hour of three people: the commands of the how-to, played on files as these people have them, lead to a result."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The row producer: streaming equals filtering whole signals, the published filter equals scipy's, memory stays flat."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -3,8 +3,6 @@
 Sound are logs whose friction the laws of the checks do not describe, around reversals above all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """SECURITY.md is true: each promise names a test that exists, and what reaches out of the process is what it lists."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """friction: auto: sub-models against whole refits, laws of simulated arms found back, and data that cannot choose."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Sensors: each imperfection has the size it claims, leaves the others alone, and repeats with its seed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from pydantic import ValidationError

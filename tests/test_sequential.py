@@ -1,7 +1,5 @@
 """Learning from earlier logs: what is still unknown, what the next motion will tell of it, and results that cannot be used."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Free friction shapes: found back, honest about what cannot be found, and gone from the saved model."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

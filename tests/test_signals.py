@@ -1,7 +1,5 @@
 """Filters against analytic signals, the cut-off against known noise, and conditioning against known motions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

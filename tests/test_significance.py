@@ -1,7 +1,5 @@
 """Laws that the search selected and that chance explains, by errors given here."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

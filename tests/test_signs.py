@@ -1,7 +1,5 @@
 """Signs of efforts are told by physics alone: inertias are positive and friction dissipates, whatever the masses."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Closed loops: the log satisfies the equations of motion, controllers do what they promise, bad ends are reported."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Inputs far larger than any robot or log: refused in one line before the work whose time grows faster than they do."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import xml.etree.ElementTree as ET

@@ -1,7 +1,5 @@
 """Springs: conservative laws in plant, model, files and search; told from gravity, or said that they cannot be."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from conftest import inverse_dynamics, values_of

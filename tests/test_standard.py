@@ -1,7 +1,5 @@
 """The prior's weight: the usual one unless held-out data speak against it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

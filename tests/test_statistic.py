@@ -1,7 +1,5 @@
 """Triangular factors against the rows that they stand for."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

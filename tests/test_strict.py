@@ -1,7 +1,5 @@
 """Nothing that strict engines refuse is written: MuJoCo judges the rules, and what is written by them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

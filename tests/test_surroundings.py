@@ -1,7 +1,5 @@
 """The world in the picture, and the line between the nearest things: where they are, and as long as another judge says."""
 
-from __future__ import annotations
-
 import base64
 import re
 

@@ -1,7 +1,5 @@
 """Runs at constant speed beside things: both ways, inside the limits, and away from what MuJoCo sees."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

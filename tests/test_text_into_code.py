@@ -5,8 +5,6 @@ whatever name it is given. The second is tested with any printable text and with
 would not let through.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import functools

@@ -1,7 +1,5 @@
 """The three loops on a small arm with two encoders, whose truth is made by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

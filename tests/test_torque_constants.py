@@ -1,7 +1,5 @@
 """Torque constants from target torque and target current: a controller written by hand, and a real UR10e."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Total least squares with noise in the regressor: scipy.odr, exact columns, and a simulated robot with coarse encoders."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 

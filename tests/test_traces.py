@@ -1,7 +1,5 @@
 """Series for pictures: bounded, behind the scores' low-pass, read back to what was written."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

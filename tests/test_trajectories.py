@@ -1,7 +1,5 @@
 """Trajectories: derivatives against finite differences, ties and ends exactly, bounds that really bound."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

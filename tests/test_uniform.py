@@ -1,7 +1,5 @@
 """Bodies of uniform density against integrals over random points, and the density that torques show."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

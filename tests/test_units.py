@@ -1,7 +1,5 @@
 """Units: factors against their definitions, spellings, and units of the wrong kind."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

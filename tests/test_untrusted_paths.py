@@ -1,7 +1,5 @@
 """No file that another file names is opened outside of the folders that the user has given; every opening is audited."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

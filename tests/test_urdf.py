@@ -1,7 +1,5 @@
 """Reading a URDF: numbers against Pinocchio, and every way a file can be wrong gives one line that finds it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores against their definitions, and what a low-pass may not do."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Verdicts: what may be called good, and what may not, whatever the training residual says."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

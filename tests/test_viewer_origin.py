@@ -1,7 +1,5 @@
 """The server of the viewer answers the pages of this computer only, and meshes bring no pictures from elsewhere."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 from pathlib import Path

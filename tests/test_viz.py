@@ -1,7 +1,5 @@
 """What is shown must be where the URDF says it is, in a page that needs nothing else; a real browser has the last word."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import json

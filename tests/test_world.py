@@ -1,7 +1,5 @@
 """The world file: everything it may say, and what it says when it makes no sense."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

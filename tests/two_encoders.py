@@ -1,7 +1,5 @@
 """A small arm with both encoders and a loss in its gears, made by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 from conftest import rnea
 from logs import fourier

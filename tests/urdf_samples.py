@@ -1,7 +1,5 @@
 """Random robots as URDF texts in the styles that real files have, for tests of export and repair."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One simulated experiment and one identification per session, shared by all acceptance tests."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A robot whose true parameters are known, and its logs: simulated by Pinocchio and NumPy, without the package."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """`payload`, `compare`, `fleet`: a load is weighed, a change is found, and none is invented."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

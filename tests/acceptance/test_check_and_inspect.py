@@ -1,7 +1,5 @@
 """`check` and `inspect`: what is wrong with a URDF or a log is said before anything is computed from it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

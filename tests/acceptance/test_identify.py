@@ -1,7 +1,5 @@
 """`identify`: the files of the contract, values within their intervals, and torques like those of the true robot."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`design`, `simulate`, `play`, `export-motion`, `demo`: the experiment before there is a robot."""
 
-from __future__ import annotations
-
 import ast
 import json
 import xml.etree.ElementTree as ET

@@ -1,7 +1,5 @@
 """The public names of Python, as a script uses them, and the command that each belongs to."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Real logs with the least that a user must say: published values, errors that other programs have, logs left out."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`validate`, `report`, `plot`, `export`: what is done with a result, wherever it was moved."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import xml.etree.ElementTree as ET

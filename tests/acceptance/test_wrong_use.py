@@ -1,7 +1,5 @@
 """Wrong use and bad input: one line that says what to do, the documented exit code, nothing half-written."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess
