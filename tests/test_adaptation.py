@@ -117,7 +117,7 @@ def test_the_spread_is_found_and_friction_is_for_the_next_log(ident: Identificat
         assert ident.std_error[ident.model.names.index(name)] >= 0.9 * error
     assert "friction between logs" in ident.fit.summary()
     assert "spread" in ident.summary(verbose=True)
-    assert ident.adaptation["used"] == [True] * 3
+    assert ident.adaptation.used == (True,) * 3
 
 
 def test_validation_scores_static_and_adapted_side_by_side(ident: Identification, changed: Recording) -> None:
@@ -137,7 +137,7 @@ def test_online_is_what_validation_scores_and_goes_on_from_a_file(
     ident.save(tmp_path / "identification.json")
     again = load(tmp_path / "identification.json")
     np.testing.assert_array_equal(again.fit.changes.spread, ident.fit.changes.spread)
-    assert again.adaptation["memory"] == ident.adaptation["memory"]
+    assert again.adaptation.memory == ident.adaptation.memory
     t, q, v, a = fourier(robot.n, 20.0, 100.0, 50)
     one, other = ident.adaptive(), again.adaptive()
     half = len(t) // 2 + 3  # in the middle of a row

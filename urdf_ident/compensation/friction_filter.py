@@ -280,9 +280,29 @@ _TOGETHER = 100_000
 _FILTERED = 3
 
 
+@dataclass(frozen=True, eq=False)
+class Adaptation(ReadOnly):
+    """Adaptation with the least held-out error.
+
+    Attributes:
+        memory: Time constant of motion with which deviations return to the mean [s].
+        caution: Factor on the residual's variance.
+        joints: Names of the joints.
+        used: Whether adaptation helps each joint.
+        static_rmse, adapted_rmse: Held-out RMSE of each joint without and with it, shape (n,) [N·m or N].
+    """
+
+    memory: float
+    caution: float
+    joints: tuple[str, ...]
+    used: tuple[bool, ...]
+    static_rmse: Array
+    adapted_rmse: Array
+
+
 def choose_adaptation(
     plain: FilterSettings, joints: Sequence[str], logs: Sequence[PreparedLog], predicted: Sequence[Sequence[Array]], band: float
-) -> dict[str, Any]:
+) -> Adaptation | None:
     """Runs the filter along each log from the prior, on the static model's prediction fitted without that log.
 
     A joint is adapted if the gain over the static model exceeds its error (:mod:`.statistics.folds`).
@@ -293,10 +313,10 @@ def choose_adaptation(
         band: Low-pass of the error [Hz].
 
     Returns:
-        The entry ``adaptation`` of identification.json; empty if nothing varies.
+        The choice; None if nothing varies.
     """
     if not plain.spread.any():
-        return {}
+        return None
     tried = [(memory, caution) for memory in MEMORIES for caution in CAUTIONS]
     settings = [replace(plain, memory=memory, caution=caution) for memory, caution in tried]
     judged = [(log.segments, torques) for log, torques in zip(logs, predicted, strict=True)]
@@ -311,14 +331,7 @@ def choose_adaptation(
     used = gain.mean(axis=0) > standard_error(gain)
     after = np.where(used, adapted[:, best].mean(axis=0), static.mean(axis=0))
     memory, caution = tried[best]
-    return {
-        "memory": memory,
-        "caution": caution,
-        "joints": list(joints),
-        "used": used.tolist(),
-        "static_rmse": np.sqrt(static.mean(axis=0)),
-        "adapted_rmse": np.sqrt(after),
-    }
+    return Adaptation(memory, caution, tuple(joints), tuple(used.tolist()), np.sqrt(static.mean(axis=0)), np.sqrt(after))
 
 
 def _squares(

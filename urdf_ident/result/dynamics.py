@@ -265,10 +265,10 @@ def adaptive_model(
 def chosen_settings(ident: Record) -> FilterSettings:
     """Returns the settings with the least held-out error, without spread for joints for which adaptation does not help."""
     chosen = ident.adaptation
-    if not chosen:
+    if chosen is None:
         return filter_settings(ident)
-    settings = filter_settings(ident, float(chosen["memory"]), float(chosen["caution"]))
-    return replace(settings, spread=np.where(np.array(chosen["used"], dtype=bool)[:, None], settings.spread, 0.0))
+    settings = filter_settings(ident, chosen.memory, chosen.caution)
+    return replace(settings, spread=np.where(np.array(chosen.used)[:, None], settings.spread, 0.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..compensation.friction_filter import Adaptation
 from ..compensation.residual import Residual
 from ..consistency.repair import ConsistencyReport, check_consistency
 from ..errors import ModelError, check_known, check_shape
@@ -55,7 +56,7 @@ class Record(ReadOnly):
         black_box: What gradient boosting on the held-out residual still explains; empty if not requested.
         essential: The essential base parameters and the rule used; empty if not requested.
         prediction: Quantiles of held-out residuals by joint and speed; None if nothing could be held out.
-        adaptation: Memory of the adaptation, the joints that benefit, and its held-out error; empty if the spread of
+        adaptation: Memory of the adaptation, the joints that benefit, and its held-out error; None if the spread of
             friction is unknown.
         evidence: Measurements of how far the result can be trusted; empty for results assembled by hand.
         validation: Scores on held-out logs, as from :func:`.validate_log`.
@@ -85,7 +86,7 @@ class Record(ReadOnly):
     estimation: Mapping[str, Any] = field(default_factory=dict)
     compensation: Mapping[str, Any] = field(default_factory=dict)
     evidence: Evidence = field(default_factory=Evidence)
-    adaptation: Mapping[str, Any] = field(default_factory=dict)
+    adaptation: Adaptation | None = None
     traces: Traces = field(default_factory=Traces)
     left_out: tuple[LeftOut, ...] = ()
 

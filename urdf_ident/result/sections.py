@@ -84,12 +84,6 @@ class _BlackBox(TypedDict):
     text: tuple[str, ...]
 
 
-class _Adaptation(TypedDict):
-    memory: float
-    caution: float
-    used: tuple[bool, ...]
-
-
 class _JointScore(TypedDict):
     joint: str
     unit: str
@@ -135,5 +129,4 @@ class Sections(TypedDict):
     essential: _Essential
     simpler_models: _SimplerModels
     black_box: _BlackBox
-    adaptation: _Adaptation
     validation: tuple[_Score, ...]
