@@ -143,7 +143,7 @@ def test_an_estimate_that_the_data_hardly_determine_is_read_again(written: tuple
         ("solver/active", [["Ia_j1"]], "solver.active.0"),
         ("simpler_models", {"folds": []}, "simpler_models.groups"),
         ("simpler_models/rmse/urdf", [1.0], "simpler_models.rmse.urdf"),
-        ("essential", {"rule": "F-test", "names": ["nobody"], "held_out": 1.0}, "no base parameter"),
+        ("essential", {"rule": "F-test", "names": ["nobody"], "held_out": 1.0, "removed": []}, "no base parameter"),
         ("black_box", {"text": 7}, "black_box.text"),
         ("validation", [{"log": "a"}], "validation.0.relative"),
         ("cross_validation/rmse", [], "cross_validation.rmse"),

@@ -262,8 +262,8 @@ def solutions(ident: Record, robot: Robot) -> list[dict[str, Any]]:
         ("closest to the prior", "minimum_norm", "euclid"),
     ):
         thetas[name] = nearest_to_prior(method, fit, prior, norm).theta
-    if kept := ident.essential.get("names"):
-        chosen = [fit.base.labels.index(label) for label in kept]
+    if ident.essential is not None:
+        chosen = [fit.base.labels.index(label) for label in ident.essential.names]
         columns = np.append(fit.base.independent, -1)
         thetas["essential"] = essential_to_prior(factor[:, columns], fit.base, prior.theta0, chosen).theta
     thetas[f"exported ({ident.solver.get('method', 'lmi')})"] = ident.theta

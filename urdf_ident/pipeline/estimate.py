@@ -172,10 +172,10 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
         with suppress(EstimationError):
             fit = fit.for_next_log(changes_between_logs(model, statistics, fit, estimate.logs))
     # 8. Which base parameters are essential, likewise by held-out errors.
-    essential, wanted = dict[str, Any](), project.estimation.essential
+    essential, wanted = None, project.estimation.essential
     if wanted.rule != "none":
         with suppress(EstimationError):
-            essential = essential_parameters(statistics, fit.base, fit, rule=wanted.rule, limit=wanted.limit).as_dict()
+            essential = essential_parameters(statistics, fit.base, fit, rule=wanted.rule, limit=wanted.limit).summed_up
     notes = (
         *estimate.notes,
         *spring_notes,

@@ -115,7 +115,7 @@ def check_values(ident: Record, terms: Sequence[Mapping[str, float]], *, consist
                 check_shape(f"{where}.{name}", np.shape(array), shape)
     for name, errors in ident.simpler_models.get("rmse", {}).items():
         check_shape(f"simpler_models.rmse.{name}", (len(errors),), (len(ident.simpler_models["groups"]),))
-    if unknown := [name for name in ident.essential.get("names", ()) if name not in base.labels]:
+    if ident.essential is not None and (unknown := [name for name in ident.essential.names if name not in base.labels]):
         raise _wrong("is no base parameter", "essential.names", unknown[0])
     if any(len(errors) != len(SPEEDS) for errors in ident.evidence.at_speeds.values()):
         raise _wrong("does not hold an error for each speed", "evidence.at_speeds")

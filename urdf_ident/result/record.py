@@ -15,6 +15,7 @@ from ..compensation.friction_filter import Adaptation
 from ..compensation.residual import Residual
 from ..consistency.repair import ConsistencyReport, check_consistency
 from ..errors import ModelError, check_known, check_shape
+from ..estimation.uncertainty.essential import Essential
 from ..estimation.uncertainty.identifiability import Identifiability, verdicts
 from ..estimation.uncertainty.prediction import HeldOutResidual
 from ..files.documents import frame
@@ -54,7 +55,7 @@ class Record(ReadOnly):
         estimation: The estimator, the reason for it, and its intermediate results.
         simpler_models: Held-out errors of the exported parameters beside simpler models; empty if nothing could be held out.
         black_box: What gradient boosting on the held-out residual still explains; empty if not requested.
-        essential: The essential base parameters and the rule used; empty if not requested.
+        essential: The essential base parameters and the rule used; None if not requested.
         prediction: Quantiles of held-out residuals by joint and speed; None if nothing could be held out.
         adaptation: Memory of the adaptation, the joints that benefit, and its held-out error; None if the spread of
             friction is unknown.
@@ -78,7 +79,7 @@ class Record(ReadOnly):
     project: Project = field(default_factory=Project)
     validation: tuple[Mapping[str, Any], ...] = ()
     selection: Mapping[str, Any] = field(default_factory=dict)
-    essential: Mapping[str, Any] = field(default_factory=dict)
+    essential: Essential | None = None
     simpler_models: Mapping[str, Any] = field(default_factory=dict)
     black_box: Mapping[str, Any] = field(default_factory=dict)
     prediction: HeldOutResidual | None = None

@@ -63,12 +63,6 @@ class _Selection(TypedDict):
     trials: tuple[_Trial, ...]
 
 
-class _Essential(TypedDict):
-    rule: str
-    names: tuple[str, ...]
-    held_out: float
-
-
 class _Errors(TypedDict):
     urdf: tuple[float, ...]
     urdf_friction: tuple[float, ...]
@@ -126,7 +120,6 @@ class Sections(TypedDict):
     signals: _Signals
     solver: _Solver
     selection: _Selection
-    essential: _Essential
     simpler_models: _SimplerModels
     black_box: _BlackBox
     validation: tuple[_Score, ...]

@@ -233,10 +233,10 @@ def details(ident: Record) -> str:
     counted = ", ".join(f"{levels.count(level)} {level}" for level in (IDENTIFIABLE, WEAK, COMBINATION, LOST))
     essential = list[str]()
     if chosen := ident.essential:
-        needed, count, growth = len(chosen["names"]), len(fit.base), 100 * (chosen["held_out"] - 1)
+        needed, count, growth = len(chosen.names), len(fit.base), 100 * (chosen.held_out - 1)
         change = f"without the others the held-out error changes by {'+' if growth > 0 else ''}{percent(growth)} %"
         words = f"{needed} of {count} base parameters are essential: {change}"
-        essential = [f"  {words if needed != count else f'all {count} base parameters are essential'} ({chosen['rule']})"]
+        essential = [f"  {words if needed != count else f'all {count} base parameters are essential'} ({chosen.rule})"]
     alike = grouped(  # each kind of warning about the logs is listed once per joint, however many logs have it
         ((finding.id, finding.joint), (log.name, finding))
         for log in ident.inputs

@@ -73,7 +73,7 @@ def as_dict(ident: Record) -> dict[str, Any]:
         "counts": {
             "standard": len(ident.theta),
             "base": len(fit.base),
-            "essential": len(ident.essential["names"]) if ident.essential else None,
+            "essential": None if ident.essential is None else len(ident.essential.names),
             "samples": fit.rows,
         },
         "condition": fit.condition,
@@ -95,7 +95,7 @@ def as_dict(ident: Record) -> dict[str, Any]:
 
 def _base_rows(ident: Record) -> list[dict[str, Any]]:
     """The base parameters, with the standard ones that they combine."""
-    fit, essential, intervals = ident.fit, ident.essential.get("names"), ident.fit.conf_int()
+    fit, essential, intervals = ident.fit, ident.essential, ident.fit.conf_int()
     return [
         {
             "name": label,
@@ -104,7 +104,7 @@ def _base_rows(ident: Record) -> list[dict[str, Any]]:
             "std_error": fit.bse[row],
             "rel_std_percent": fit.relative_percent[row],
             "interval": intervals[row],
-            "essential": None if essential is None else label in essential,
+            "essential": None if essential is None else label in essential.names,
         }
         for row, label in enumerate(fit.base.labels)
     ]

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -54,6 +53,23 @@ class Removal:
     held_out: float
 
 
+@dataclass(frozen=True)
+class Essential:
+    """What a result holds of them.
+
+    Attributes:
+        rule: Description of the stopping rule.
+        names: The essential base parameters.
+        held_out: Held-out error with these alone over that with all.
+        removed: The eliminations of the others, in order.
+    """
+
+    rule: str
+    names: tuple[str, ...]
+    held_out: float
+    removed: tuple[Removal, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class EssentialFit(ReadOnly):
     """The essential base parameters.
@@ -78,13 +94,11 @@ class EssentialFit(ReadOnly):
         """The eliminations that were not reversed."""
         return self.steps[: int(self.fit.seen.sum()) - len(self)]
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "rule": self.rule,
-            "names": [self.fit.base.labels[k] for k in self.kept],
-            "held_out": self.removed[-1].held_out if self.removed else 1.0,
-            "removed": [vars(step) for step in self.removed],
-        }
+    @property
+    def summed_up(self) -> Essential:
+        """What a result holds."""
+        error = self.removed[-1].held_out if self.removed else 1.0
+        return Essential(self.rule, tuple(self.fit.base.labels[k] for k in self.kept), error, self.removed)
 
 
 def essential_parameters(
