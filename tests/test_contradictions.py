@@ -360,17 +360,19 @@ def test_a_part_in_which_one_joint_drags_or_is_offset_is_named_with_its_ends(wha
     assert ends == pytest.approx([0.25, 0.55], abs=0.08)
 
 
-def test_what_drifts_in_all_logs_alike_is_named_where_no_log_tells_it_alone() -> None:
+@pytest.mark.parametrize(("when", "size"), [("drift", 0.2), ("window", 0.15)])
+def test_what_happens_in_all_logs_alike_is_named_where_no_log_tells_it_alone(when: str, size: float) -> None:
     sound = [log_of(ARM, seed=k, noise=0.3, seconds=10.0) for k in range(4)]
 
-    def drifting(log: Recording) -> Recording:
-        effort, along = np.array(log.effort), 0.2 * np.linspace(0, 1, len(log))[:, None]
-        return replace(log, effort=effort + along * effort.std(axis=0) * [0, 0, 1, 0])
+    def changing(log: Recording) -> Recording:
+        effort, along = np.array(log.effort), np.linspace(0, 1, len(log))[:, None]
+        acts = along if when == "drift" else (along > 0.4) & (along < 0.6)
+        return replace(log, effort=effort + size * acts * effort.std(axis=0) * [0, 0, 1, 0])
 
     def changes(*logs: Recording) -> list[list[str]]:
         return [[item.id for item in found if item.id in CHANGES] for found in told(logs)]
 
-    logs = [drifting(log) for log in sound]
+    logs = [changing(log) for log in sound]
     assert changes(*sound) == [changes(log)[0] for log in logs] == [[]] * 4
     assert changes(*logs) == [["effort-drift"]] * 4
 

@@ -388,7 +388,7 @@ class _Times(NamedTuple):
 
 
 def _windows(at: LinearizedCase) -> _Times:
-    """Windows of logs, single logs, and drifts."""
+    """Windows of each log and of all at once, single logs, and drifts."""
     samples = at.samples
     logs = np.unique(samples.log)
     each = max(1, round(_BLOCKS / len(logs)))
@@ -404,10 +404,13 @@ def _windows(at: LinearizedCase) -> _Times:
     for k, log in enumerate(map(int, logs)):
         if len(logs) > 1:
             whens.append((When(log=log), (number // each == k).astype(float)))
-        for first in range(each if each >= _FEWEST else 0):
-            for last in range(first + 1, min(each, first + int(_MOST * each)) + 1):
-                acts = (number >= k * each + first) & (number < k * each + last)
-                whens.append((When(first / each, last / each, log), acts.astype(float)))
+    for first in range(each if each >= _FEWEST else 0):
+        for last in range(first + 1, min(each, first + int(_MOST * each)) + 1):
+            begin, end, acts = first / each, last / each, (number % each >= first) & (number % each < last)
+            if len(logs) > 1:
+                whens.append((When(begin, end), acts.astype(float)))
+            for k, log in enumerate(map(int, logs)):
+                whens.append((When(begin, end, log), (acts & (number // each == k)).astype(float)))
     weights = np.array([weight for _, weight in whens])
     return _Times(epoch, [when for when, _ in whens], weights, np.eye(len(number)))
 
