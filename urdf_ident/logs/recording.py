@@ -225,7 +225,7 @@ class Recording:
 
 def excerpts(logs: Sequence[Recording], others: Sequence[Recording]) -> dict[str, str]:
     """Finds logs of which at least half the samples are in another one, equal in every digit: log → the other log."""
-    known = {other.name: _marks(other) for other in others}
+    known = {other.name: _marks(other) for other in others} if logs else {}
     excerpt_of = {}
     for log in logs:
         samples = _marks(log)
@@ -238,6 +238,7 @@ def excerpts(logs: Sequence[Recording], others: Sequence[Recording]) -> dict[str
 
 def _marks(log: Recording) -> Array:
     """One number for all positions and efforts of each sample, without repetitions; different samples have different ones."""
-    rows = np.hstack([log.position, *(() if log.effort is None else (log.effort,))])
-    marks = np.sum(rows * np.sqrt(np.arange(2.0, 2 + rows.shape[1])), axis=1)
+    marks = np.zeros(len(log))
+    for k, x in enumerate([*log.position.T, *(() if log.effort is None else log.effort.T)], start=2):
+        marks += np.sqrt(k) * x
     return np.unique(marks[np.isfinite(marks)])

@@ -390,14 +390,14 @@ def _squares(
 ) -> Array:
     """Summed squared errors of one log behind each cut-off, shape (cutoffs, folds, n)."""
     prepared, owner, cutoffs = log
-    squares = np.zeros((len(cutoffs), theta.shape[1], model.n))
-    for k, cutoff in enumerate(cutoffs):
+
+    def behind(cutoff: float) -> Array:  # a function, so that the motion behind one is forgotten before the next
         segments = in_band(prepared, replace(config, cutoff=cutoff)).segments
         pairs = zip(segments, _predicted(model, theta, (segments, owner)), strict=True)
         error = np.vstack([lowpass(part.total - torque, part.rate, band) for part, torque in pairs])
-        for fold in np.unique(owner):
-            squares[k, fold] += np.sum(error[owner == fold] ** 2, axis=0)
-    return squares
+        return np.array([np.sum(error[owner == fold] ** 2, axis=0) for fold in range(theta.shape[1])])
+
+    return np.array([behind(cutoff) for cutoff in cutoffs])
 
 
 def seen_speeds(v: Sequence[Array]) -> Array:
