@@ -14,7 +14,7 @@ from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics import rows
 from urdf_ident.statistics import rows as rows_module
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
-from urdf_ident.statistics.rows import RowFilter, filtered_rows
+from urdf_ident.statistics.rows import RowFilter, evenly_spread, excess, filtered_rows
 
 
 @pytest.mark.parametrize("factor", [2, 3, 10, 47])
@@ -140,6 +140,23 @@ def assert_same_factors(
     ]
     for a, b in zip(one.entries, other.entries, strict=True):
         np.testing.assert_allclose(a.R.T @ a.R, b.R.T @ b.R, atol=1e-9 * max(1.0, np.abs(b.R).max() ** 2))
+
+
+def test_stretches_of_long_logs_are_spread_over_them(model: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    s = make_segment(model, 40_000, log="long", seed=1, sigma=0.05)
+    (log,) = prepared(model, Recording("long", model.robot.joints, s.time, np.array(s.q), effort=np.array(s.tau)))
+    assert evenly_spread(model, [log]) == [log]
+    share = excess(model, [log])
+    monkeypatch.setattr(rows_module, "MOST", rows_module.MOST * share / 5)
+    (some,) = evenly_spread(model, [log])
+    assert excess(model, [some]) < 1.1
+    starts = np.array([part.start for part in some.segments])
+    assert len(starts) >= 8
+    np.testing.assert_allclose(np.diff(starts), np.diff(starts).mean(), rtol=0.1)
+    for part in some.segments:
+        whole = next(one for one in log.segments if one.start <= part.start < one.start + len(one) / one.rate)
+        begin = round((part.start - whole.start) * whole.rate)
+        np.testing.assert_array_equal(part.measured, whole.measured[begin : begin + len(part)])
 
 
 @pytest.mark.parametrize("most", [12_000_000, 20_000])  # the latter is room for the columns of one model, not for all terms

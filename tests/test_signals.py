@@ -64,6 +64,14 @@ def test_lowpass_has_no_delay_and_the_stated_gain() -> None:
         np.testing.assert_allclose(lowpass(tone, rate, cutoff)[inside], gain * tone[inside], atol=2e-6)
 
 
+@pytest.mark.parametrize("padlen", [None, 0, 30])
+@pytest.mark.parametrize("first", [0, 7, 1300])
+def test_a_few_samples_are_those_of_the_whole_signal(first: int, padlen: int | None) -> None:
+    x, rows = np.sign(np.random.default_rng(0).standard_normal((4000, 2)).cumsum(axis=0)), slice(first, None, 450)
+    whole = lowpass(x, 100.0, 2.0, padlen=padlen)
+    np.testing.assert_allclose(lowpass(x, 100.0, 2.0, padlen=padlen, rows=rows), whole[rows], atol=1e-11)
+
+
 def test_differences_are_exact_for_polynomials_and_converge() -> None:
     t = np.linspace(0, 2, 41)
     rate = 20.0

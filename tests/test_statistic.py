@@ -9,7 +9,7 @@ from motion_samples import make_segment, raw_rows, robot_3r
 
 from urdf_ident.errors import FingerprintError
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.statistics.accumulate import accumulate
+from urdf_ident.statistics.accumulate import accumulate, of_columns
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import Layout, Repetitions, Statistic, StatisticSet, merge_all
 
@@ -73,6 +73,21 @@ def test_unequal_sets_are_never_merged(model: DynamicModel, whole: StatisticSet)
     with pytest.raises(FingerprintError, match="log 'one' is in both"):
         merge_all([whole, whole.only("one")])
     assert merge_all([whole, accumulate(model, "four", [segment], NONE)]).logs == (*LOGS, "four")
+
+
+def test_columns_of_a_model_are_those_of_a_wider_one() -> None:
+    robot = robot_3r()
+    wide, narrow = (
+        DynamicModel(robot, friction=laws) for laws in (["stribeck", "viscous", "coulomb", "offset"], ["offset", "viscous"])
+    )
+    segment = make_segment(wide, 500, sigma=0.3)
+    selected = of_columns(accumulate(wide, "one", [segment], NONE, blocks=3), wide, narrow)
+    assert selected is not None
+    assert (selected.names, selected.logs) == (narrow.names, ("one",))
+    for layout, direct in zip(selected.layouts, raw_rows(narrow, segment), strict=True):
+        assert_same_gram(selected.factor(layout.group), direct[:, [*layout.columns, -1]])
+    assert of_columns(selected, narrow, wide) is None
+    assert of_columns(selected, narrow, narrow.with_apart([robot.joints[0]])) is None
 
 
 def test_factors_are_read_only_and_travel_between_processes(whole: StatisticSet) -> None:
