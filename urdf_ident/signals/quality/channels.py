@@ -148,10 +148,11 @@ def check_copied(state: Examination) -> None:
             state.add(Id.POSITION_TWICE, f"the positions of {joints[i]} and {joints[j]} are equal in every row")
     if recording.effort is None:
         return
-    effort = recording.effort
+    effort, products = recording.effort, recording.effort.T @ recording.effort
     for i, j in combinations(np.flatnonzero(np.ptp(effort, axis=0) > 0), 2):
-        factor = float(effort[:, i] @ effort[:, j] / (effort[:, i] @ effort[:, i]))
-        if np.linalg.norm(effort[:, j] - factor * effort[:, i]) < _COPIED * np.linalg.norm(effort[:, j]):
+        factor = float(products[i, j] / products[i, i])
+        near = products[j, j] - factor * products[i, j] < _COPIED * products[j, j]  # more cannot be told from products
+        if near and np.linalg.norm(effort[:, j] - factor * effort[:, i]) < _COPIED * np.linalg.norm(effort[:, j]):
             state.add(Id.EFFORT_TWICE, f"the efforts of {joints[i]} and {joints[j]} are one signal")
 
 

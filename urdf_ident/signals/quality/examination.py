@@ -93,6 +93,7 @@ class Examination:
     def moving_efforts(self) -> Iterator[tuple[str, Array, Array]]:
         """Yields joint, positions and efforts, shape (N,) each, of joints that move with a varying effort."""
         if self.recording.effort is not None:
-            for joint, q, effort in zip(self.robot.joints, self.recording.position.T, self.recording.effort.T, strict=True):
+            for j, joint in enumerate(self.robot.joints):
+                q, effort = self.recording.position[:, j].copy(), self.recording.effort[:, j].copy()  # contiguous: faster
                 if np.ptp(effort) > 0 and np.ptp(q) >= 0.01:
                     yield joint, q, effort
