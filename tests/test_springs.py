@@ -56,7 +56,7 @@ def torque(plant: RigidPlant, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np
 
 
 @pytest.fixture(scope="module")
-def ident(robot: Robot, plant: RigidPlant) -> Identification:
+def logs(robot: Robot, plant: RigidPlant) -> list[Recording]:
     rng = np.random.default_rng(0)
     logs = []
     for name in ("one", "two", "three"):
@@ -64,6 +64,11 @@ def ident(robot: Robot, plant: RigidPlant) -> Identification:
         tau = torque(plant, *motion)
         noise = lfilter([0.6], [1.0, -0.8], rng.standard_normal(tau.shape), axis=0)
         logs.append(Recording(name, robot.joints, t, motion[0], effort=tau + 0.02 * tau.std(axis=0) * noise, sha256=name))
+    return logs
+
+
+@pytest.fixture(scope="module")
+def ident(robot: Robot, logs: list[Recording]) -> Identification:
     return identify(DynamicModel(robot), logs)  # a strong spring is no other gravity: nothing is refused
 
 
@@ -98,6 +103,16 @@ def test_model_file_and_control_loop_agree_on_springs(robot: Robot, tmp_path) ->
     assert "formula: ks*q + ts" in path.read_text()
     read = friction_from_mapping({"spring": {"ks": [0.0, 2.0], "ts": [0.0, 1.0]}})
     np.testing.assert_allclose(FrictionTruth(2, read).springs(np.array([1.0, 3.0])), [0.0, 7.0])
+
+
+def test_a_spring_that_the_model_lacks_counts_against_it(robot: Robot, logs: list[Recording], ident: Identification) -> None:
+    listed = ["viscous", "coulomb", "offset"]
+    lacks = identify(DynamicModel(robot, friction=listed), logs)
+    has = identify(DynamicModel(robot, friction={"default": listed, "turn": [*listed[:2], "spring"]}), logs)
+    reasons = [
+        [(item.joint, item.level) for item in one.verdict.judgements if item.id == "spring"] for one in (lacks, has, ident)
+    ]
+    assert reasons == [[("turn", "usable")], [], []]
 
 
 def test_the_search_finds_the_spring_and_invents_none(ident: Identification, plant: RigidPlant) -> None:

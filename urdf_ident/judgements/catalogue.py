@@ -493,11 +493,10 @@ class Id(str, Enum):
     SPRING = warning(
         "spring",
         "A joint carries a torque that depends on its position but is not gravity.",
-        "none needed with `model: {friction: auto}`; if laws are listed, add spring or balancer for it",
+        "identify with `model: {friction: auto}`, or list spring or balancer for it",
         message="{whose} carries a torque that depends on its position but is not gravity: a spring or balancer",
         cause="no fault, but a spring or balancer on {whose}",
         test="hold that joint still at several poses",
-        tolerated=True,
         with_pose=True,
     )
     EFFORT_DELAY = warning(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..consistency.feasible import MASS_LIMIT
-from ..friction import MOST_FRICTION
+from ..friction import MOST_FRICTION, Law
 from ..grouping import abbreviated, grouped
 from ..judgements.catalogue import Id, Severity
 from ..judgements.judgement import Judgement, Remedy, Verdict
@@ -113,12 +113,18 @@ def _physics(ident: Record) -> Iterator[Judgement]:
 
 
 def _findings(ident: Record, poor: bool) -> Iterator[Judgement]:
-    """What was judged of the logs and counts against the result; of a poor one, what refuses a log makes it poor."""
+    """What was judged of the logs and counts against the result; of a poor one, what refuses a log makes it poor.
+
+    A spring does not count where the model has one.
+    """
+    has_spring = {item.axis for item in ident.model.terms if isinstance(item.term, Law) and item.term.conservative}
+    modelled = {(Id.SPRING, ident.model.robot.joints[axis]) for axis in has_spring}
     alike = grouped(
         (finding.id, (log.name, finding))
         for log in ident.inputs
         for finding in log.findings
         if finding.severity == "refused" or (finding.severity == "warning" and not finding.id.entry.tolerated)
+        if (finding.id, finding.joint) not in modelled
     )
     for pairs in alike.values():
         logs, findings = zip(*pairs, strict=True)
