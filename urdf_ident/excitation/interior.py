@@ -8,8 +8,7 @@ Obstacles are a barrier on distances close to the required ones, with its gradie
 time. Each is stored as a lower bound that every step of the search reduces by the largest possible displacement (lever arms
 times joint changes), and is computed again only if the bound gets close. The barrier ``−(1 − s)² log s`` is smooth, zero
 from ``s = 1`` on and infinite at ``s = 0`` (Li et al. 2020, incremental potential contact), so that pairs become active
-without a jump. Its range is 0.1 m while steps are long and shrinks with its weight; its curvature is passed to the search
-(:class:`Push`), which would need many steps to approximate it.
+without a jump. Its curvature is passed to the search (:class:`Push`), which would need many steps to approximate it.
 """
 
 from __future__ import annotations
@@ -238,16 +237,11 @@ PAD, PAD_SHARE = 0.004, 0.25
 POSES = 100
 #: Number of tries to free a pose, and the part of the position range that they use.
 FREEING, FREE_RANGE = 100, 0.9
-#: Final and initial range of the barrier [m], and its largest share of a pair's usual margin, so that the distances of links
-#: that are always close need not be computed all the time.
-RANGE, FIRST_RANGE, RANGE_SHARE = 0.03, 0.1, 0.25
-#: Weights of the barrier at its final and at its initial range.
-WEIGHTS = (1e-3, 0.1)
+#: Range of the barrier [m].
+RANGE = 0.04
 #: Weight relative to the barrier of torque and joint limits, which are always active: a distance is small at few instants
 #: only, and a barrier that rises too late lets the search get stuck in corners.
 HEAVIER = 10.0
-#: Stride of the instants with the initial range of the barrier; the others have the final range.
-EVERY = 3
 #: Initial spacing of instants for certifying motions during the search [s]; the final motion is checked with a finer one.
 CHECKED = 0.06
 #: Number of instants added around a violation between instants.
@@ -274,7 +268,7 @@ class Obstacles:
         # A wrist that turns close to the forearm must neither block every motion nor be computed at every step.
         q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (POSES, len(limits.joints)))
         margin = collisions.distances(q) - collisions.required if P else np.zeros((1, 0))
-        self.pad, self._usual = np.clip(PAD_SHARE * margin.max(axis=0), 0.0, PAD), np.median(margin, axis=0)
+        self.pad = np.clip(PAD_SHARE * margin.max(axis=0), 0.0, PAD)
         #: Bound of a distance of which nothing is known yet, shape (P,); a constant one need not be computed.
         self._unknown = np.where((np.ptp(margin, axis=0) < CONSTANT) & (margin.min(axis=0) > CONSTANT), np.inf, -np.inf)
         stroke = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
@@ -283,11 +277,11 @@ class Obstacles:
         self.family = single = replace(family, periods=1)
         duration = single.period + 2 * single.lead
         fastest = float((bounds.arms * limits.velocity).max(initial=0.0))  # one joint alone at full speed
-        self._even = int(np.clip(np.ceil(duration * fastest / TRAVEL), *INSTANTS))
-        self._step = duration / (self._even - 1)
-        self.grid = single.grid(np.linspace(0.0, duration, self._even))
-        self._last = np.zeros((self._even, len(limits.joints)))
-        self._bound = np.tile(self._unknown, (self._even, 1))
+        even = int(np.clip(np.ceil(duration * fastest / TRAVEL), *INSTANTS))
+        self._step = duration / (even - 1)
+        self.grid = single.grid(np.linspace(0.0, duration, even))
+        self._last = np.zeros((even, len(limits.joints)))
+        self._bound = np.tile(self._unknown, (even, 1))
         self._least = collisions.required + self.pad
         self._certified: Array | None = None
         self.violation: Clearance | None = None
@@ -306,38 +300,30 @@ class Obstacles:
         q = self.grid.bases[0] @ X + self.grid.constant[0]
         self._bound -= np.abs(q - self._last) @ self._arms
         self._last = q
-        # the range of the barrier, zero where distances are only checked; with a wide one, neighbouring instants are redundant
-        part = 0.0 if weight <= 0 else float(np.clip(np.log(weight / WEIGHTS[0]) / np.log(WEIGHTS[1] / WEIGHTS[0]), 0.0, 1.0))
-        wide = RANGE * (FIRST_RANGE / RANGE) ** part
-        reach = np.clip(RANGE_SHARE * self._usual, min(RANGE, wide), wide) if weight > 0 else np.zeros(len(self._least))
-        every = 1 + round(part * (EVERY - 1))
-        watched = (np.arange(len(q)) % every == 0) | (np.arange(len(q)) >= self._even)
-        spans = np.where(watched[:, None], reach, np.minimum(reach, RANGE))
-        rows, pairs = np.nonzero(self._bound < self._least + spans)
+        reach = RANGE if weight > 0 else 0.0
+        rows, pairs = np.nonzero(self._bound < self._least + reach)
         used, where = np.unique(rows, return_inverse=True)
         poses = self.collisions.kinematics.evaluate(q[used])
-        span = spans[rows, pairs]
         rough = self.collisions.rough(poses, where, pairs)
         self._bound[rows, pairs] = rough
-        near = np.flatnonzero(rough < self._least[pairs] + span)
-        rows, pairs, where, span = rows[near], pairs[near], where[near], span[near]
-        within = float((self._least[pairs] + span).max(initial=0.0))
+        near = np.flatnonzero(rough < self._least[pairs] + reach)
+        rows, pairs, where = rows[near], pairs[near], where[near]
+        within = float(self._least[pairs].max(initial=0.0)) + reach
         distance, first, second = self.collisions.exact(poses, where, pairs, within)
         self._bound[rows, pairs] = distance
         margin = distance - self._least[pairs]
         if not margin.min(initial=np.inf) > 0:
             return np.inf, None
-        close = np.flatnonzero(margin < span)
-        instants, span, s = rows[close], span[close], margin[close] / span[close]
-        by_distance = self.collisions.gradients(poses, where[close], pairs[close], first[close], second[close], distance[close])
-        if weight == 0 or not len(s):
+        close = np.flatnonzero(margin < reach)
+        if not len(close):
             return 0.0, None
-        share, basis = HEAVIER * weight / len(q), self.grid.bases[0]
-        slope = share * (2 * (1 - s) * np.log(s) - (1 - s) ** 2 / s) / span
-        gradient = np.asarray(basis[instants].T @ (slope[:, None] * by_distance))
-        approach = (by_distance[:, :, None] * basis[instants][:, None, :]).reshape(len(s), -1)
-        curvature = share * (-2 * np.log(s) + 4 * (1 - s) / s + ((1 - s) / s) ** 2) / span**2
-        return -share * float(((1 - s) ** 2 * np.log(s)).sum()), Push(gradient, approach, curvature, s * span)
+        by_distance = self.collisions.gradients(poses, where[close], pairs[close], first[close], second[close], distance[close])
+        s, basis, share = margin[close] / RANGE, self.grid.bases[0], HEAVIER * weight / len(q)
+        slope = share * (2 * (1 - s) * np.log(s) - (1 - s) ** 2 / s) / RANGE
+        gradient = np.asarray(basis[rows[close]].T @ (slope[:, None] * by_distance))
+        approach = (by_distance[:, :, None] * basis[rows[close]][:, None, :]).reshape(len(s), -1)
+        curvature = share * (-2 * np.log(s) + 4 * (1 - s) / s + ((1 - s) / s) ** 2) / RANGE**2
+        return -share * float(((1 - s) ** 2 * np.log(s)).sum()), Push(gradient, approach, curvature, margin[close])
 
     def is_clear(self, X: Array) -> bool:
         """Certifies all distances of a motion, also between instants; adds instants to the grid near violations.
