@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -82,13 +81,6 @@ class FilterSettings(ReadOnly):
         if not (self.memory > 0 and self.caution > 0 and self.row_rate > 0):
             raise ModelError("memory, caution and row rate of the adaptation are positive", got=(self.memory, self.caution))
 
-    def repeated(self, robots: int) -> FilterSettings:
-        """Settings for several identical robots with concatenated joints."""
-        values: dict[str, Any] = {
-            name: np.concatenate([value] * robots) if np.ndim(value) else value for name, value in vars(self).items()
-        }
-        return FilterSettings(**values)
-
     def columns(self, v: Array) -> Array:
         """Columns of the dry and viscous deviations, shape (…, n, 2); v: joint velocities, shape (…, n) [rad/s or m/s]."""
         sign = np.tanh(v / self.width)
@@ -101,24 +93,23 @@ class FrictionFilter:
 
     Args:
         settings: At least one; all but ``memory`` and ``caution`` equal.
-        seconds: Duration of a row, for all joints or each, shape (n,) [s].
-        robots: Number of independent robots whose joints are concatenated in the settings.
+        seconds: Duration of a row [s]; for several independent robots with these settings of each, shape (robots, 1).
 
     Attributes:
-        mean: Estimates of dry, viscous and the rest, shape (3, settings, n).
-        covariance: Upper triangle of their covariance by columns, shape (6, settings, n).
-        surprise: Average of the squared residual over its usual variance, shape (settings, n).
+        mean: Estimates of dry, viscous and the rest, shape (3, settings, n); of several robots (3, settings, robots, n).
+        covariance: Upper triangle of their covariance by columns, shape (6, settings, n) or (6, settings, robots, n).
+        surprise: Average of the squared residual over its usual variance, shape (settings, n) or (settings, robots, n).
     """
 
-    def __init__(self, settings: Sequence[FilterSettings], seconds: float | Array, robots: int = 1) -> None:
-        first = settings[0]
-        self.settings, self.robots = first, robots
-        caution = np.array([setting.caution for setting in settings])[:, None]
+    def __init__(self, settings: Sequence[FilterSettings], seconds: float | Array) -> None:
+        self.settings = first = settings[0]
+        ones = (1,) * max(np.ndim(seconds), 1)  # axes of robots and joints
+        memory, caution = np.array([(setting.memory, setting.caution) for setting in settings]).T.reshape(2, -1, *ones)
         slow = np.maximum(first.slow**2 - (1 - _SLOW) * first.residual**2, first.residual**2 * _SLOW)
         lasting = slow / (2 * _SLOW * positive(first.residual) ** 2 * first.row_rate)  # [s]
-        self._spread = np.repeat(first.spread.T[:, None] ** 2, len(settings), axis=1)
+        self._spread = first.spread.T.reshape(2, *ones, -1) ** 2
         self._slow = caution * _SLOW * first.residual**2
-        self._forget = np.exp(-seconds / np.array([setting.memory for setting in settings])[:, None])
+        self._forget = np.exp(-seconds / memory)
         self._rest = np.exp(-seconds / np.maximum(lasting, 1e-9))
         self._loaded = np.exp(-seconds / np.maximum(lasting, _LOAD))
         self._noise = caution * (1 - _SLOW) * first.residual**2 / (first.row_rate * seconds)
@@ -131,9 +122,9 @@ class FrictionFilter:
 
     def reset(self) -> None:
         """Resets the state to the prior."""
-        shape = self._slow.shape
+        shape = self._noise.shape
         self.mean, self.covariance, self.surprise = np.zeros((3, *shape)), np.zeros((6, *shape)), np.ones(shape)
-        self.covariance[VARIANCES] = *self._spread, self._slow
+        self.covariance[VARIANCES[:2]], self.covariance[VARIANCES[2]] = self._spread, self._slow
 
     def step(self, residual: Array, v: Array, begin: Array, end: Array) -> None:
         """Updates the state with a row.
@@ -154,15 +145,14 @@ class FrictionFilter:
         """Updates with one row of :meth:`measured`; entries of state and covariance are arrays over settings and joints."""
         if not moving.any():
             return
-        x, P, (dry, viscous) = self.mean, self.covariance, np.ascontiguousarray(columns.T)
+        x, P, (dry, viscous) = self.mean, self.covariance, np.ascontiguousarray(np.moveaxis(columns, -1, 0))
         noise, slow = self._noise, self._slow
         forget, decay = np.where(moving, self._forget, 1.0), self._rest
-        joints = len(moving) // self.robots
-        awake = moving.reshape(-1, joints).any(axis=1)
+        awake = moving.any(axis=-1, keepdims=True)
         if not awake.all():  # the state of robots at rest does not change
-            decay = np.where(np.repeat(awake, joints), decay, 1.0)
+            decay = np.where(awake, decay, 1.0)
         if self.surprise.max() > _LOADED:  # a load on one joint acts on the others too
-            most = self.surprise.reshape(len(forget), -1, joints).max(axis=-1).repeat(joints, axis=-1)
+            most = self.surprise.max(axis=-1, keepdims=True)
             loaded = most > _LOADED
             scale = np.where(loaded, most, 1.0)
             decay = np.where(loaded & (decay < 1.0), self._loaded, decay)
@@ -228,13 +218,12 @@ def replay(
     table[0] = np.nan  # the state does not change after the end of a log
     for k, block in enumerate(rows):
         table[:, : block.shape[1], k] = block
-    seconds = np.repeat(np.array(factors) / rates, n)
-    running = FrictionFilter([setting.repeated(len(logs)) for setting in settings], seconds, len(logs))
+    running = FrictionFilter(settings, (np.array(factors) / rates)[:, None])
     deviations = np.zeros((2, count + 1, *running.surprise.shape))  # before each row, and after the last one
-    for k, row in enumerate(zip(*running.measured(*table.reshape(4, count, -1)), strict=True), 1):
+    for k, row in enumerate(zip(*running.measured(*table), strict=True), 1):
         running.update(*row)
         deviations[:, k] = running.mean[:2]
-    applied = running.bounded(deviations).reshape(2, count + 1, len(settings), len(logs), n)
+    applied = running.bounded(deviations)
     torques = []
     for k, ((segments, _), factor) in enumerate(zip(logs, factors, strict=True)):
         of_log = np.ascontiguousarray(applied[:, :, :, k].swapaxes(1, 2))
