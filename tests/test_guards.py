@@ -100,17 +100,6 @@ def test_one_stamp_far_away_is_no_memory_error() -> None:
         _resample(recording, 100.0, even=False)
 
 
-@pytest.mark.parametrize(("factor", "word"), [(np.rad2deg(1), "deg"), (1e3, "counts"), (2.0, None)])
-def test_only_what_fits_in_degrees_is_taken_for_degrees(factor: float, word: str | None) -> None:
-    robot = Robot.from_urdf(arm_urdf("z", fixed_tip=False))
-    t = np.arange(0.0, 20.0, 0.01)
-    q = 2.0 * np.sin(1.5 * t)[:, None]
-    report = assess(Recording("log", robot.joints, t, factor * q, effort=5.0 * q), robot)
-    units = [str(item.remedy) for item in report.findings if item.id == "position-unit"]
-    assert bool(units) is (word is not None)
-    assert all(f"position: {word}" in item for item in units)
-
-
 def test_an_error_at_rest_is_no_error_in_motion() -> None:
     v = np.concatenate([np.full(300, 0.5 * SIGN_WIDTH), np.full(300, 1.5 * SIGN_WIDTH)])[:, None]
     zero = np.zeros_like(v)
