@@ -130,8 +130,8 @@ def test_bundled_robots_raise_no_doubt(name: str) -> None:
 
 
 def test_a_wrong_clock_is_told_with_what_looks_like_it() -> None:
-    recording, data = log_of(ARM, seed=2, noise=0.01), ARM.model.createData()
-    weight = np.array([pin.computeGeneralizedGravity(ARM.model, data, x) for x in recording.position])
+    recording = log_of(ARM, seed=2, noise=0.01)
+    weight = rnea(ARM.model, recording.position, *np.zeros((2, *recording.position.shape)))
     larger = Robot.from_urdf(URDF)
     for k in range(1, 5):
         larger.model.jointPlacements[k].translation *= 1.5
@@ -160,12 +160,6 @@ def test_short_logs_at_a_low_rate_are_examined_together() -> None:
     wrong = [replace(log, position=log.position * [1, 1, -1, 1, 1, 1]) for log in logs]
     found = [{(item.id, item.joint) for item in own if item.severity == "refused"} for own in found_in(*wrong, robot=robot)]
     assert found == [{("position-sign", "j3")}] * 3
-
-
-def _gravity(q: Array) -> Array:
-    """What the weight of the bodies asks of each joint [N·m]."""
-    data = OTHER.model.createData()
-    return np.array([pin.computeGeneralizedGravity(OTHER.model, data, x) for x in q])
 
 
 def _hose(q: Array, place: Array, stiffness: float) -> Array:
@@ -222,8 +216,8 @@ SMALL: list[tuple[str, int | None, float | None, Callable[[Array, Array, Array],
     ("contact-spring", None, None, lambda t, q, tau: (q, tau + _hose(q, np.array([0.5, 0.2, 1.0]), 30.0))),
     ("effort-delay", 2, 0.015, lambda t, q, tau: (q, _late(t, tau, 2, 0.015))),
     # gravity subtracted, or added, by a URDF that is wrong by a fifth, or lacks a tool
-    ("effort-without-gravity", None, None, lambda t, q, tau: (q, tau - _gravity(q))),
-    ("effort-without-gravity", None, -0.35, lambda t, q, tau: (q, tau + 0.35 * _gravity(q))),
+    ("effort-without-gravity", None, None, lambda t, q, tau: (q, tau - rnea(OTHER.model, q, 0 * q, 0 * q))),
+    ("effort-without-gravity", None, -0.35, lambda t, q, tau: (q, tau + 0.35 * rnea(OTHER.model, q, 0 * q, 0 * q))),
     # of a gear, so that efforts made of currents have it as well
     ("position-scale", 2, -0.15, lambda t, q, tau: (q - 0.15 * AT[2] * (q - 0.3), tau / (1 - 0.15 * AT[2]))),
 ]

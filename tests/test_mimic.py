@@ -4,9 +4,9 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
-import pinocchio as pin
 import pytest
 from commands import run
+from conftest import rnea
 from mujoco_oracle import inverse_dynamics, load_urdf
 
 from urdf_ident import DynamicModel, Robot, load, write_mjcf
@@ -105,13 +105,12 @@ def test_torques_are_those_of_the_independent_tree_reduced(robot: Robot) -> None
     q, v, a = states(robot.n)
     theta = robot.inertials.ravel()
     full = (q @ G.T + h, v @ G.T, a @ G.T)
-    data = tree.model.createData()
-    rnea = np.array([pin.rnea(tree.model, data, *x) for x in zip(tree.configuration(full[0]), *full[1:], strict=True)]) @ G
+    expected = rnea(tree.model, tree.configuration(full[0]), *full[1:]) @ G
     judge = inverse_dynamics(load_urdf(tree.urdf), tree.joints, robot.gravity, *full) @ G
-    scale = np.abs(rnea).max()
+    scale = np.abs(expected).max()
     for torque in (engine.regressor(robot, q, v, a) @ theta, engine.rigid_torque(robot, theta, q, v, a), judge):
-        np.testing.assert_allclose(torque, rnea, rtol=0, atol=1e-9 * scale)
-    np.testing.assert_allclose(engine.rigid_torque(robot, theta[:, None], q, v, a)[..., 0], rnea, atol=1e-9 * scale)
+        np.testing.assert_allclose(torque, expected, rtol=0, atol=1e-9 * scale)
+    np.testing.assert_allclose(engine.rigid_torque(robot, theta[:, None], q, v, a)[..., 0], expected, atol=1e-9 * scale)
 
 
 def test_base_parameters_determine_the_torques(robot: Robot) -> None:

@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import arm_urdf
+from conftest import arm_urdf, rnea
 from logs import Truth, found_in, fourier, recorded, torques
 
 from urdf_ident import Judgement, Recording, Robot
-from urdf_ident.linalg import Array
 from urdf_ident.model.prior import scaled_bodies
 
 ARM = Robot.from_urdf(arm_urdf("zyyxy"))
@@ -29,12 +28,7 @@ def slow_log(seed: int, added: float = 0.0, wrong: float = 0.15) -> Recording:
     tau = torques(real, Truth.of(real.n), q, v, a)
     along = np.sin(draw.uniform(2, 5, real.n) * q + draw.uniform(0, 6, real.n))
     tau += 0.15 * tau.std(axis=0) * np.tanh(v / (0.05 * v.std(axis=0))) * along
-    return recorded(real, t, q, tau + added * weight(q), seed=draw)
-
-
-def weight(q: Array) -> Array:
-    data = ARM.model.createData()
-    return np.array([pin.computeGeneralizedGravity(ARM.model, data, row) for row in q])
+    return recorded(real, t, q, tau + added * rnea(ARM.model, q, 0 * q, 0 * q), seed=draw)
 
 
 def doubts(recording: Recording) -> list[Judgement]:
@@ -77,7 +71,7 @@ def test_intervals_of_the_common_factor_hold_the_truth(spread: float) -> None:
 
 def test_a_spring_that_carries_weight_of_one_joint_is_no_missing_gravity() -> None:
     log = slow_log(1)
-    q, effort = log.position[:, 1], np.array(log.effort)
+    q, effort, still = log.position[:, 1], np.array(log.effort), np.zeros_like(log.position)
     lever = np.column_stack([np.sin(q), np.cos(q)])
-    effort[:, 1] -= 0.3 * lever @ np.linalg.lstsq(lever, weight(log.position)[:, 1], rcond=None)[0]
+    effort[:, 1] -= 0.3 * lever @ np.linalg.lstsq(lever, rnea(ARM.model, log.position, still, still)[:, 1], rcond=None)[0]
     assert doubts(replace(log, effort=effort)) == []
