@@ -26,6 +26,13 @@ def run(*arguments: object, cwd: Path | None = None, report: bool = False) -> su
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
+def done(*arguments: object, cwd: Path | None = None) -> str:
+    """What a command that must end well prints."""
+    result = run(*arguments, cwd=cwd)
+    assert result.returncode == 0, result.stderr
+    return result.stdout + result.stderr
+
+
 def assert_refused(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
     """Exit code, one line, the words in it, no traceback."""
     assert result.returncode == code, result.stderr + result.stdout

@@ -10,12 +10,11 @@ from shutil import copytree
 import numpy as np
 import pinocchio as pin
 import pytest
+from commands import run
 from conftest import arm_urdf
 from loaded_arm import COM, INERTIA, MASS, motion, torque
-from typer.testing import CliRunner
 
 from urdf_ident import DynamicModel, Identification, Recording, Robot, compare, identify, trend
-from urdf_ident.cli import app
 from urdf_ident.comparison.pooling import pool
 from urdf_ident.errors import EstimationError, FingerprintError, LimitError, LogError
 from urdf_ident.excitation.sweeps import design_poses
@@ -227,12 +226,11 @@ def test_a_bad_folder_is_named_and_the_others_go_on(tmp_path: Path) -> None:
         (tmp_path / "robots" / name).mkdir()
     np.savetxt(tmp_path / "robots" / "broken" / "run.csv", np.zeros((3, 3)), delimiter=",")
     copytree(tmp_path / "robots" / "two", tmp_path / "robots" / "twocopy")
-    words = ["fleet", str(tmp_path / "arm.urdf"), str(tmp_path / "robots" / "*/"), "-c", str(tmp_path / "p.yaml")]
-    done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out")])
-    assert done.exit_code == 1, done.output
-    assert "broken: not used:" in done.output
-    assert "empty: not used:" in done.output
-    assert "twocopy: not used: its log run is also a log of two" in done.output
+    result = run("fleet", "arm.urdf", "robots/*/", "-c", "p.yaml", "-o", "out", cwd=tmp_path)
+    assert result.returncode == 1, result
+    said = result.stdout + result.stderr
+    for words in ("broken: not used:", "empty: not used:", "twocopy: not used: its log run is also a log of two"):
+        assert words in said
     record = json.loads((tmp_path / "out" / "fleet.json").read_text(encoding="utf-8"))
     assert [item["name"] for item in record["robots"]] == ["one", "two"]
     assert [item["folder"] for item in record["failed"]] == ["broken", "empty", "twocopy"]

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from commands import done
 from conftest import arm_urdf, rnea
 from motion_samples import rows_along
-from typer.testing import CliRunner
 
 from urdf_ident import Drive, DynamicModel, Robot, Trajectory, random_fourier, read_trajectory
-from urdf_ident.cli import app
 from urdf_ident.errors import FingerprintError, LimitError, ModelError, ProjectError
 from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.design import Design, certified, design_excitation
@@ -316,12 +315,9 @@ def test_the_command_writes_a_motion_that_reads_back(tmp_path: Path) -> None:
         " limits: {velocity: {j2: 1.0}, acceleration: 4, position: [-1.5, 1.5]}}\n",
     )
     out, picture = tmp_path / "excite.csv", tmp_path / "excite.png"
-    result = CliRunner().invoke(
-        app, ["design", str(urdf), "-c", str(project), "-o", str(out), "--plot", str(picture)], catch_exceptions=False
-    )
-    assert result.exit_code == 0, result.output
-    assert f"wrote {out}" in result.output.replace("\n", "")
-    assert "12 s" in result.output
+    said = done("design", urdf, "-c", project, "-o", out, "--plot", picture)
+    assert f"wrote {out}" in said
+    assert "12 s" in said
     robot = Robot.from_urdf(urdf)
     motion = read_trajectory(out, robot)
     assert motion.duration == pytest.approx(12.0, abs=2e-3)
@@ -336,9 +332,8 @@ def test_the_command_writes_a_motion_that_reads_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("seconds", "noted"), [(2.0, True), (6.0, False)])
 def test_a_motion_too_short_for_inspect_is_said(tmp_path: Path, seconds: float, noted: bool) -> None:
     urdf, project = write_project(tmp_path, f"excitation: {{budget: 0.3, duration: {seconds}}}\n")
-    result = CliRunner().invoke(app, ["design", str(urdf), "-c", str(project), "-o", str(tmp_path / "m.csv")])
-    assert result.exit_code == 0, result.output
-    assert ("note: 2 s of motion is short: `inspect` warns below 5 s" in result.output.replace("\n", " ")) == noted
+    said = done("design", urdf, "-c", project, "-o", tmp_path / "m.csv")
+    assert ("note: 2 s of motion is short: `inspect` warns below 5 s" in said) == noted
 
 
 def test_lists_of_the_section_follow_the_robots_order() -> None:

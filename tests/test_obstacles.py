@@ -3,11 +3,12 @@
 import re
 from functools import cache
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
 from collision_oracle import MujocoScene
-from typer.testing import CliRunner, Result
+from commands import assert_refused, run
 
 from urdf_ident import (
     Collisions,
@@ -19,8 +20,7 @@ from urdf_ident import (
     read_trajectory,
     robot_path,
 )
-from urdf_ident.cli import app
-from urdf_ident.errors import LimitError, ProjectError, UrdfIdentError
+from urdf_ident.errors import LimitError, ProjectError
 from urdf_ident.excitation.settings import ExcitationSection
 from urdf_ident.motion.collision.clearance import check_clearance
 from urdf_ident.motion.collision.world import parse_world
@@ -139,20 +139,16 @@ TABLE = "objects: {table: {box: [2.4, 2.4, 0.04], xyz: [0, 0, -0.05]}}\n"
 PROJECT = "excitation: {world: cell.yaml, duration: 6, harmonics: 3, budget: 0.3, CHANGES}\n"
 
 
-def design(folder: Path, urdf: Path, *, world: str = TABLE, changes: str = "seed: 0") -> Result:
+def design(folder: Path, world: str, changes: str) -> CompletedProcess[str]:
     (folder / "cell.yaml").write_text(world)
     (folder / "project.yaml").write_text(PROJECT.replace("CHANGES", changes))
-    arguments = ["design", str(urdf), "-c", str(folder / "project.yaml"), "-o", str(folder / "motion.csv")]
-    return CliRunner().invoke(app, arguments)
+    return run("design", robot_path("szabo_3r"), "-c", folder / "project.yaml", "-o", folder / "motion.csv")
 
 
 def test_what_is_written_keeps_its_distance(tmp_path: Path) -> None:
-    urdf = robot_path("szabo_3r")
-    result = design(tmp_path, urdf, changes="clearance: 0.03")
-    assert result.exit_code == 0, result.output
-    said = re.search(r"distance +(\w+) and (\w+): ([\d.]+) mm at .* allowed 30\)", result.output)
-    assert said, result.output
-    robot = Robot.from_urdf(urdf)
+    result, robot = design(tmp_path, TABLE, "clearance: 0.03"), Robot.from_urdf(robot_path("szabo_3r"))
+    said = re.search(r"distance +(\w+) and (\w+): ([\d.]+) mm at .* allowed 30\)", result.stdout)
+    assert said, result
     motion = read_trajectory(tmp_path / "motion.csv", robot)
     q = motion.evaluate(motion.times(100.0))[0]
     scene = MujocoScene(robot, {"table": ("box", [2.4, 2.4, 0.04], [0, 0, -0.05])})
@@ -175,7 +171,5 @@ def test_what_is_written_keeps_its_distance(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_is_written_when_it_cannot_be(tmp_path: Path, world: str, changes: str, message: str) -> None:
-    result = design(tmp_path, robot_path("szabo_3r"), world=world, changes=changes)
-    assert isinstance(result.exception, UrdfIdentError), result.output
-    assert re.search(message, str(result.exception)), str(result.exception)
+    assert_refused(design(tmp_path, world, changes), 2, message)
     assert not (tmp_path / "motion.csv").exists()

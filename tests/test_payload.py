@@ -8,14 +8,13 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
+from commands import done
 from conftest import arm_urdf, rnea
 from loaded_arm import COM, INERTIA, MASS, motion, moves, stuck, torque
 from logs import fourier, write_csv
 from scipy.stats import t as student
-from typer.testing import CliRunner
 
 from urdf_ident import DynamicModel, Identification, Recording, Robot, identify, payload
-from urdf_ident.cli import app
 from urdf_ident.errors import EstimationError, LogError, ModelError
 from urdf_ident.estimation.estimators.static_poses import _noise, _weighted
 from urdf_ident.signals.config import SignalConfig
@@ -231,8 +230,7 @@ def test_command_writes_files_that_engines_load(ident: Identification, robot: Ro
     log = made(robot, "loaded", 1, body)
     write_csv(tmp_path / "loaded.csv", log.joints, log.time, log.position, log.effort)
     ident.save(tmp_path / "identification.json")
-    done = CliRunner().invoke(app, ["payload", str(tmp_path / "identification.json"), str(tmp_path / "loaded.csv")])
-    assert done.exit_code == 0, done.output
+    done("payload", tmp_path / "identification.json", tmp_path / "loaded.csv")
     stored = json.loads((tmp_path / "payload.json").read_text())
     for key in ("mass", "com", "inertia"):
         assert {"value", "std_error", "low", "high", "verdict"} <= set(stored[key])

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from commands import done
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 from test_log_formats import write_lerobot
 
 from urdf_ident import Robot, read_recording, robot_path
-from urdf_ident.cli import app
 from urdf_ident.errors import LogError
 from urdf_ident.logs.columns.layout import LogLayout
 from urdf_ident.logs.formats.choice import open_table
@@ -87,7 +87,7 @@ def test_degrees_milliseconds_and_milliamperes(tmp_path: Path) -> None:
     assert (np.abs(np.log(found / gain)) < 1.0).all()
 
 
-def test_currents_of_a_foreign_header_get_torque_constants_even_of_about_one(tmp_path: Path, capsys) -> None:
+def test_currents_of_a_foreign_header_get_torque_constants_even_of_about_one(tmp_path: Path) -> None:
     """By their size they could be torques: the header says what they are."""
     _, s = simulated(seed=3)
     gain = np.array([1.2, 1.2, 1.1, 0.8, 0.8, 0.6])  # N·m per A
@@ -97,7 +97,7 @@ def test_currents_of_a_foreign_header_get_torque_constants_even_of_about_one(tmp
     np.savetxt(path, table, delimiter=";", header=";".join(names), comments="", encoding="utf-8")
     urdf.write_text(arm_urdf("zyyxyx"))
     target = tmp_path / "p.yaml"
-    app(["inspect", str(path), "--robot", str(urdf), "--write-project", str(target)], standalone_mode=False)
+    done("inspect", path, "--robot", urdf, "--write-project", target)
     project = parse_project(yaml.safe_load(target.read_text()))
     found = np.array(project.drive.gain)
     assert np.abs(found[1:4] / gain[1:4] - 1.0).max() < 0.15
@@ -197,21 +197,17 @@ def test_noise_is_no_log(tmp_path: Path) -> None:
         recognise(open_table(path), robot, LogLayout())
 
 
-def test_command_writes_a_project_that_identify_takes(tmp_path: Path, capsys) -> None:
+def test_command_writes_a_project_that_identify_takes(tmp_path: Path) -> None:
     _, s = simulated("zy", seed=8, seconds=8.0)
     (tmp_path / "arm.urdf").write_text(arm_urdf("zy"))
     (tmp_path / "known.yaml").write_text("model: {friction: [viscous, coulomb, offset]}\n")
     path, urdf = written(tmp_path, s["t"], s["q"], s["v"], s["tau"]), str(tmp_path / "arm.urdf")
-    known = ["-c", str(tmp_path / "known.yaml")]
-    app(["inspect", str(path), "--robot", urdf, *known, "--write-project", str(tmp_path / "p.yaml")], standalone_mode=False)
-    assert "run: good" in capsys.readouterr().out
+    known = ("-c", tmp_path / "known.yaml", "--write-project", tmp_path / "p.yaml")
+    assert "run: good" in done("inspect", path, "--robot", urdf, *known)
     text = (tmp_path / "p.yaml").read_text()
     assert "# certain" in text
     assert yaml.safe_load(text)["model"] == {"friction": ["viscous", "coulomb", "offset"]}
-    app(
-        ["identify", str(tmp_path / "arm.urdf"), str(path), "-c", str(tmp_path / "p.yaml"), "-o", str(tmp_path / "out")],
-        standalone_mode=False,
-    )
+    done("identify", urdf, path, "-c", tmp_path / "p.yaml", "-o", tmp_path / "out")
     assert (tmp_path / "out/identification.json").is_file()
 
 

@@ -2,15 +2,15 @@
 
 import base64
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from collision_oracle import MujocoScene
+from commands import done
 from conftest import page_data
-from typer.testing import CliRunner
 
 from urdf_ident import Limits, Robot, find_collisions, random_fourier, robot_path
-from urdf_ident.cli import app
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.viz import as_motion, player_page
 from urdf_ident.viz.motion import frame_times, positions_at
@@ -70,15 +70,13 @@ def test_the_world_is_drawn_where_the_robot_meets_it() -> None:
     np.testing.assert_allclose(place[:3, 3], (base @ ball.placement)[:3, 3], atol=1e-12)
 
 
-def test_the_command_shows_the_world_of_the_project(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_the_command_shows_the_world_of_the_project(tmp_path: Path) -> None:
     robot = Robot.from_urdf(robot_path("szabo_3r"))
     (tmp_path / "cell.yaml").write_text("objects: {crate: {box: [0.2, 0.2, 0.2], xyz: [0.4, 0.4, 0.4]}}")
     (tmp_path / "project.yaml").write_text("excitation: {world: cell.yaml}")
     motion = random_fourier(Limits.from_robot(robot), 4.0).write(tmp_path / "motion.csv", 100.0)
     page = tmp_path / "page.html"
-    arguments = ["play", robot.path, str(motion), "-c", str(tmp_path / "project.yaml"), "--html", str(page)]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert result.exit_code == 0
-    assert re.search(r"note: (closest|too close|collision): ", result.output)
+    said = done("play", robot.path, motion, "-c", tmp_path / "project.yaml", "--html", page)
+    assert re.search(r"note: (closest|too close|collision): ", said)
     data = page_data(page.read_text())
     assert any(b"/world/crate" in base64.b64decode(command) for command in data["commands"])

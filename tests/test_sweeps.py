@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from collision_oracle import MujocoScene
+from commands import done
 from conftest import arm_urdf
-from typer.testing import CliRunner
 
 from urdf_ident import Collisions, DynamicModel, Robot, Segment, find_collisions, read_trajectory, robot_path
-from urdf_ident.cli import app
 from urdf_ident.compensation.friction_points import friction_points
 from urdf_ident.errors import LimitError, ProjectError
 from urdf_ident.excitation.sweeps import BidirectionalExperiment, bidirectional_experiment, design_poses
@@ -65,11 +64,9 @@ def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "cell.yaml").write_text("objects: {table: {box: [2.4, 2.4, 0.04], xyz: [0, 0, -0.05]}}")
     (tmp_path / "p.yaml").write_text("excitation: {family: sweeps, speeds: 4, cruise: 0.3, world: cell.yaml}")
     out = tmp_path / "sweeps.csv"
-    arguments = ["design", str(robot_path("szabo_3r")), "-c", str(tmp_path / "p.yaml"), "-o", str(out)]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert result.exit_code == 0
-    assert "4 speeds" in result.output
-    assert "distance" in result.output
+    said = done("design", robot_path("szabo_3r"), "-c", tmp_path / "p.yaml", "-o", out)
+    assert "4 speeds" in said
+    assert "distance" in said
     assert read_trajectory(out, Robot.from_urdf(robot_path("szabo_3r"))).duration > 10
 
 
