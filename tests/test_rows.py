@@ -149,10 +149,11 @@ def test_stretches_of_long_logs_are_spread_over_them(model: DynamicModel, monkey
     share = excess(model, [log])
     monkeypatch.setattr(rows_module, "MOST", rows_module.MOST * share / 5)
     (some,) = evenly_spread(model, [log])
-    assert excess(model, [some]) < 1.1
+    assert 0.5 < excess(model, [some]) < 1.5
     starts = np.array([part.start for part in some.segments])
-    assert len(starts) >= 8
-    np.testing.assert_allclose(np.diff(starts), np.diff(starts).mean(), rtol=0.1)
+    seconds = max(len(part) for part in some.segments) / log.conditioned.rate
+    assert (np.diff(starts) > 0).all()
+    assert np.diff(starts).max() < 2 * 5 * seconds
     for part in some.segments:
         whole = next(one for one in log.segments if one.start <= part.start < one.start + len(one) / one.rate)
         begin = round((part.start - whole.start) * whole.rate)

@@ -36,7 +36,6 @@ from ..signals.filters import lowpass
 from ..signals.prepare import PreparedLog, for_scores
 from ..statistics.accumulate import build_statistics
 from ..statistics.motions import motions_in_common
-from ..statistics.rows import evenly_spread
 from ..statistics.statistic import blocks_of
 from .checked_logs import TrainingLogs, conditioned_as_in_fit
 from .estimate import DataEstimate
@@ -158,7 +157,7 @@ def with_validation(
     # 2. Scores behind the low-pass for predictions, and series for plots.
     banded, compared = behind_prediction_band(logs, ident), model.is_rigid or bool(repeats)
     report = score_logs(ident, banded, force=force, repeats=repeats if compared else None)
-    series = report.logs or _training_series(ident, evenly_spread(ident.model, training.logs[:LOGS]))
+    series = report.logs or _training_series(ident, training.logs[:LOGS])
     speeds = speed_profile(ident.model, ident.theta, training.logs, float(ident.signals["cutoff"]))
     ident = replace(ident, validation=report.entries, traces=Traces(series, speeds))
     if ident.prediction is None:

@@ -30,7 +30,6 @@ from ..model.dynamic_model import DynamicModel
 from ..samples import Segment
 from ..signals.filters import HALF_WIDTH
 from ..signals.prepare import PreparedLog
-from .statistic import blocks_of
 
 #: Approximate number of samples that are processed at a time.
 AT_ONCE = 2048
@@ -38,8 +37,8 @@ AT_ONCE = 2048
 BLOCK = 16
 #: Maximum number of values kept in all segments together: 128 MB, twice the rigid columns of 58 000 rows of six axes.
 MOST = 16_000_000
-#: Least length of a stretch of a long log, in lengths of the filter, of which one is lost.
-_STRETCH = 8
+#: Length of a stretch of a long log, in lengths of the filter, of which one is lost.
+_STRETCH = 32
 #: Number of values of term columns at the full rate that are filtered at a time.
 _TERMS_AT_ONCE = 500_000
 #: Maximum number of rows of a piece: half a minute to minutes at the usual row rates.
@@ -284,23 +283,24 @@ def excess(model: DynamicModel, logs: Sequence[PreparedLog]) -> float:
 
 
 def evenly_spread(model: DynamicModel, logs: Sequence[PreparedLog]) -> Sequence[PreparedLog]:
-    """Returns logs with hardly more rows than are kept: of more, stretches that are evenly spread over each log.
+    """Returns logs with hardly more rows than are kept: of more, one of several successive stretches, drawn by lot.
 
     These are enough to choose between models. Of two whose squared errors differ by a share γ, N independent rows show the
     difference with the relative error ``2/√(γ N)``: that of the least gain that counts, 1 %, with an error of 8 % of it.
     """
-    share, thinned = excess(model, logs), list[PreparedLog]()
+    share, thinned, lot = excess(model, logs), list[PreparedLog](), np.random.default_rng(0)  # no motion is in step with it
     if not 1.0 < share < math.inf:
         return logs
-    every, blocks = math.ceil(share), blocks_of(len(logs))
+    every = math.ceil(share)
     for log in logs:
-        shortest = _STRETCH * len(RowFilter(log.conditioned.factor).taps())
-        longest, stretches = max(sum(map(len, log.segments)) // (every * blocks), shortest), list[Segment]()
+        longest, stretches = _STRETCH * len(RowFilter(log.conditioned.factor).taps()), list[Segment]()
         for part in log.segments:
             edges = np.linspace(0, len(part), 1 + math.ceil(len(part) / longest)).astype(int).tolist()
             pairs = pairwise(edges)
             stretches += [replace(part.window(*own), before=part.q[: own[0]] if own[0] else part.before) for own in pairs]
-        thinned.append(log.with_segments(stretches[::every]))
+        drawn = np.arange(0, len(stretches), every)
+        drawn = np.minimum(drawn + lot.integers(every, size=len(drawn)), len(stretches) - 1)
+        thinned.append(log.with_segments(stretches[k] for k in drawn))
     return thinned
 
 
