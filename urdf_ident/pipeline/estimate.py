@@ -96,7 +96,7 @@ class _TrainingData:
         self._repetitions: Repetitions | None = None
         # the plain pass, without weights of samples, shows whether these are needed
         self.weighting = SampleWeighting(wanted.method)
-        plain = self.statistics(model.unloaded(), logs=evenly_spread(model, prepared.logs))
+        plain = self.statistics(model.unloaded(), logs=self.for_choices(model, prepared.logs))
         self.weighting = choose_weighting(model, prepared.logs, wanted.method, wanted.loss, plain)
 
     def statistics(self, model: DynamicModel, *, logs: Sequence[PreparedLog], **options: Any) -> StatisticSet:
@@ -122,10 +122,13 @@ class _TrainingData:
         self._cached = rows, model, statistics
         return statistics
 
+    def for_choices(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> Sequence[PreparedLog]:
+        """The logs, or of long ones stretches, on which laws are compared, if any are; samples with weights are whole logs'."""
+        return evenly_spread(model, logs) if model.automatic and self.weighting.weights is None else logs
+
     def structure(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[DynamicModel, Selected]:
-        """The model before and after its friction is selected; of long logs from stretches that are evenly spread."""
-        few = evenly_spread(model, logs) if self.weighting.weights is None else logs
-        build, method, prior = partial(self.statistics, logs=few), self.method, self.prior
+        """The model before and after its friction is selected."""
+        build, method, prior = partial(self.statistics, logs=self.for_choices(model, logs)), self.method, self.prior
         # Joints whose efforts contradict the bodies that all joints share are set apart.
         model = with_contradicting_joints_apart(model, build, prior, method)
         # Friction laws by held-out error, if the project leaves them to the data.

@@ -35,7 +35,7 @@ from ..signals.prepare import PreparedLog
 AT_ONCE = 2048
 #: Number of rows of each signal computed by one matrix product of the filter.
 BLOCK = 16
-#: Maximum number of values kept in all segments together: 128 MB, twice the rigid columns of 58 000 rows of six axes.
+#: Maximum number of values kept in all segments together: 128 MB, the rigid columns of 116 000 rows of six axes.
 MOST = 16_000_000
 #: Length of a stretch of a long log, in lengths of the filter, of which one is lost.
 _STRETCH = 32
@@ -272,26 +272,24 @@ _KEPT: dict[tuple[float, ...], _Kept] = {}
 
 
 def excess(model: DynamicModel, logs: Sequence[PreparedLog]) -> float:
-    """Returns the values of the rigid columns of logs over half of those that are kept: above 1, none of these logs are.
-
-    The other half is for columns of friction, of which a search for laws has about as many.
-    """
+    """Returns the values of the rigid columns of logs over those that are kept: above 1, none of these logs are."""
     if type(model) is not DynamicModel:
         return math.inf
     rows = sum(RowFilter(log.conditioned.factor).output_rows(len(part)) for log in logs for part in log.segments)
-    return 2 * rows * sum(len(places) for _, places in model.compact_inertial) / MOST
+    return rows * sum(len(places) for _, places in model.compact_inertial) / MOST
 
 
 def evenly_spread(model: DynamicModel, logs: Sequence[PreparedLog]) -> Sequence[PreparedLog]:
-    """Returns logs with hardly more rows than are kept: of more, one of several successive stretches, drawn by lot.
+    """Returns logs whose columns are kept: of longer ones, one of several successive stretches, drawn by lot.
 
-    These are enough to choose between models. Of two whose squared errors differ by a share γ, N independent rows show the
-    difference with the relative error ``2/√(γ N)``: that of the least gain that counts, 1 %, with an error of 8 % of it.
+    Rigid columns take half of the room, those of friction the rest. The rows are enough to choose between models. Of two whose
+    squared errors differ by a share γ, N independent rows show the difference with the relative error ``2/√(γ N)``: that of the
+    least gain that counts, 1 %, with an error of 8 % of it.
     """
     share, thinned, lot = excess(model, logs), list[PreparedLog](), np.random.default_rng(0)  # no motion is in step with it
     if not 1.0 < share < math.inf:
         return logs
-    every = math.ceil(share)
+    every = math.ceil(2 * share)
     for log in logs:
         longest, stretches = _STRETCH * len(RowFilter(log.conditioned.factor).taps()), list[Segment]()
         for part in log.segments:
