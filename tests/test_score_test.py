@@ -174,7 +174,8 @@ def test_a_joint_that_creeps_within_its_friction_is_no_evidence() -> None:
     assert not samples.glides[samples.log == 1, 3].any()
     assert samples.glides[samples.log == 1, :3].mean() > 0.9
     assert alone.moves.tolist() == [True, True, True, False]
-    assert not alone.evidence(Interpretation.as_logged(ARM.n)).regression.gram[:, 3].any()
+    (limb,) = alone.limbs
+    assert not alone.evidence(Interpretation.as_logged(ARM.n), limb).regression.gram[:, 3].any()
 
 
 # ---- friction around reversals that the tests leave free: of the whole motion, low-passed -------------------------

@@ -9,7 +9,7 @@ filter of the efforts is compared with it. Filters of the efforts are applied to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -18,16 +18,16 @@ import numpy as np
 
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
-from ..linalg import Array, BoolArray, positive, rms, vertex
+from ..linalg import Array, BoolArray, IntArray, positive, vertex
 from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
-from ..model.row_groups import spanning
+from ..model.row_groups import Limb, limbs, of_all_joints, spanning
 from ..samples import TESTING_REVERSALS, reversals
 from ..signals.filters import HIGHEST, lowpass
-from .evidence import DECISIVE, SIGNIFICANT, gains, significance
+from .evidence import DECISIVE, SIGNIFICANT, column_scale, gains, significance
 from .friction import reversal_columns, scaled_friction
 from .motion_samples import MotionSamples, sampler
-from .regression import JointColumns
+from .regression import Efforts, Fits, JointColumns, Regression
 from .thinned_logs import FEWEST, Logs
 
 #: Initial grid of delays [s], and the steps around the best one by which it is refined.
@@ -170,16 +170,18 @@ class DelayProblem:
     """The regression of efforts on one motion, for versions of the efforts.
 
     Attributes:
-        inertial: Shape (N, n, m), scaled.
-        friction: Shape (n, N, f), scaled.
+        limbs: The limbs of the robot.
+        columns: Those of each limb's bodies, then f of each joint's friction, scaled, shape (N, joints, m + f).
+        own: Number f of these.
         moves: Joints that move, shape (n,).
         weights: One over the residual variance of each row, shape (n,).
         rows: Mask of the equations that are fitted, shape (N, n).
     """
 
     motion: MotionSamples
-    inertial: Array
-    friction: Array
+    limbs: Sequence[Limb]
+    columns: Sequence[Array]
+    own: int
     moves: BoolArray
     weights: Array
     rows: BoolArray
@@ -191,39 +193,59 @@ class DelayProblem:
         Args:
             moves: Whether each joint moves, shape (n,).
         """
-        columns = regressor(robot, motion.q, motion.v, motion.a)[:, :, spanning(robot)[0]]
-        scale = rms(columns, (0, 1))
-        active = scale > 1e-9 * scale.max()
-        friction = scaled_friction(motion, reversal_columns(motion, range(robot.n)))
-        variance, rows = positive(motion.tau.var(axis=0)), np.ones_like(motion.glides)
-        first = cls(motion, columns[:, :, active] / scale[active], friction, moves, 1 / variance, rows)
-        residual = np.full(robot.n, np.inf)
-        residual[moves] = np.maximum(first.errors(motion.tau[:, :, None], folds=False)[0][0, :, 0], 1e-6) * variance[moves]
-        return replace(first, weights=1 / residual)
+        every, parts, own = limbs(robot, motion.reduction), list[Array](), 0
+        for limb in every:
+            columns = regressor(limb.robot, *motion.of(limb.joints))[:, :, spanning(limb.robot)[0]]
+            scale = column_scale(columns)
+            seen, friction = np.isfinite(scale), scaled_friction(motion, limb.joints, reversal_columns(motion, limb.joints))
+            own = friction.shape[2]
+            parts.append(np.concatenate([columns[:, :, seen] / scale[seen], friction.transpose(1, 0, 2)], axis=2))
+        weights = moves / positive(motion.tau.var(axis=0))
+        first = cls(motion, every, parts, own, moves, weights, np.ones_like(motion.glides))
+        weights[moves] /= np.maximum(first.errors(motion.tau[:, :, None])[:, 0], 1e-6)
+        return replace(first, weights=weights)
 
     @cached_property
-    def _design(self) -> JointColumns:
-        return JointColumns.of(self.inertial, self.friction, self.rows.T, self.motion.block)
+    def _designs(self) -> list[JointColumns]:
+        own, block = -self.own, self.motion.block
+        return [
+            JointColumns.of(x[:, :, :own], x[:, :, own:].transpose(1, 0, 2), self.rows.T[list(limb.joints)], block)
+            for limb, x in zip(self.limbs, self.columns, strict=True)
+        ]
 
-    def errors(self, tau: Array, *, folds: bool = True) -> tuple[Array, Array]:
-        """Mean squared errors of fits, or of those without one fold each, relative to the efforts' variance.
+    def _fits(self, tau: Array, fold: IntArray | None) -> Iterator[tuple[Regression, Efforts, Fits]]:
+        """Yields the fits to each limb."""
+        for limb, design in zip(self.limbs, self._designs, strict=True):
+            efforts = design.products(tau[:, list(limb.joints)])
+            yield design.regression, efforts, design.regression.fit(efforts, self.weights[list(limb.joints)], fold)
+
+    def _relative(self, errors: Sequence[Array]) -> Array:
+        """Squared errors of each limb's joints, shape (..., joints, K), as those of the moving joints over their variance."""
+        every = of_all_joints(self.limbs, errors, axis=-2)[..., self.moves, :]
+        return np.asarray(every / positive(self.motion.tau.var(axis=0))[self.moves, None])
+
+    @property
+    def _folds(self) -> IntArray:
+        """Fold of each block, shape (B,)."""
+        blocks = int(self.motion.block.max()) + 1
+        return np.asarray(np.arange(blocks) * min(_FOLDS, blocks) // blocks)
+
+    def errors(self, tau: Array) -> Array:
+        """Mean squared errors of fits to all samples, relative to the efforts' variance, shape (moving joints, K).
 
         Args:
             tau: K versions of the efforts, shape (N, n, K) [N·m or N].
-
-        Returns:
-            In what the fits have seen, shape (fits, moving joints, K); and of each block by the fit that has not seen it, shape
-            (B, moving joints, K).
         """
-        each, blocks = np.broadcast_to(np.eye(tau.shape[2]), (*tau.shape[1:], tau.shape[2])), len(self._design.count)
-        fold = np.asarray(np.arange(blocks) * min(_FOLDS, blocks) // blocks) if folds else None
-        fits = self._design.with_efforts(tau).fit(each, self.weights, fold)
-        variance = positive(self.motion.tau.var(axis=0))[self.moves, None]
-        return fits.seen[:, self.moves] / variance, fits.squares[:, self.moves] / variance
+        return self._relative([np.average(fits.squares, 0, found.count) for found, _, fits in self._fits(tau, None)])
+
+    def jackknifed(self, tau: Array) -> Array:
+        """The same of fits without one fold each, in what they have seen, shape (folds, moving joints, K)."""
+        fold = self._folds
+        return self._relative([found.seen(efforts, fits, fold) for found, efforts, fits in self._fits(tau, fold)])
 
     def held_out(self, tau: Array) -> list[Array]:
         """Errors of each block by fits that have not seen it, of each version of the efforts, shape (B, moving joints)."""
-        return list(self.errors(tau)[1].transpose(2, 0, 1))
+        return list(self._relative([fits.squares for _, _, fits in self._fits(tau, self._folds)]).transpose(2, 0, 1))
 
     def filtered(self, filter: Callable[[Array, float], Array], least: float) -> DelayProblem | None:
         """Returns the problem with filtered columns; None if the samples are too sparse.
@@ -232,16 +254,16 @@ class DelayProblem:
             filter: Returns columns, shape (N, ...), filtered, given their rate [Hz].
             least: Lowest rate of samples [Hz].
         """
-        motion, columns = self.motion, np.concatenate([self.inertial, self.friction.transpose(1, 0, 2)], axis=2)
-        out, steps = np.empty_like(columns), np.diff(motion.time)
+        motion, out = self.motion, [np.empty_like(x) for x in self.columns]
+        steps = np.diff(motion.time)
         starts = np.flatnonzero((np.diff(motion.log) != 0) | (steps > 1.5 * np.median(steps))) + 1
         for some in np.split(np.arange(len(motion)), starts):
             rate = 1 / float(np.median(np.diff(motion.time[some]))) if len(some) > 20 else 0.0
             if rate < least:
                 return None
-            out[some] = filter(columns[some], rate)
-        m = self.inertial.shape[2]
-        return replace(self, inertial=out[:, :, :m], friction=out[:, :, m:].transpose(1, 0, 2))
+            for x, columns in zip(out, self.columns, strict=True):
+                x[some] = filter(columns[some], rate)
+        return replace(self, columns=out)
 
 
 def mean_error(held: Array) -> float:
@@ -265,9 +287,9 @@ def gained(before: Array, after: Array) -> tuple[float, float]:
 def _best_delay(problem: DelayProblem, late: Callable[[Array], Array]) -> tuple[float, float]:
     """The delay with the least error, and the half-width of its interval [s]."""
 
-    def scores(tried: Array, *, folds: bool = False) -> Array:
-        """Mean log errors, shape (fits, K)."""
-        return np.asarray(np.log(positive(problem.errors(late(tried), folds=folds)[0])).mean(axis=1))
+    def scores(errors: Array) -> Array:
+        """Mean log errors, shape (..., K)."""
+        return np.asarray(np.log(positive(errors)).mean(axis=-2))
 
     def lowest(values: Array) -> float:
         """Minimum of the parabola through the lowest value and its neighbours."""
@@ -276,11 +298,12 @@ def _best_delay(problem: DelayProblem, late: Callable[[Array], Array]) -> tuple[
 
     tried = np.asarray(_GRID)
     for step in _STEPS:
-        seconds = float(tried[int(np.argmin(scores(tried)[0]))])
+        seconds = float(tried[int(np.argmin(scores(problem.errors(late(tried)))))])
         tried = np.asarray(seconds + step * _FINE)
-    parts = np.array([lowest(own) for own in scores(tried, folds=True)])
+    tau = late(tried)
+    parts = np.array([lowest(own) for own in scores(problem.jackknifed(tau))])
     half = _ERRORS * max(float(np.sqrt(len(parts) - 1) * parts.std()), _RESOLUTION)
-    return lowest(scores(tried)[0]), half
+    return lowest(scores(problem.errors(tau))), half
 
 
 def _low_pass(problem: DelayProblem, tau: Array, seconds: float, cutoff: float) -> float | None:

@@ -11,10 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
-from ..linalg import Array, BoolArray, IntArray, positive, rms
+from ..linalg import Array, IntArray, positive, rms
 from .friction import scaled_friction
+from .interpretation import Interpretation
 from .motion_samples import MotionSamples
-from .regression import Fits, JointColumns, Regression
+from .regression import Efforts, Fits, JointColumns, Regression
 
 #: Gain in the sum of the rows' log relative residuals above which an explanation replaces another, above which it is reported,
 #: above which something is wrong whatever the cause, and the fraction of it within which another cause is a rival.
@@ -40,90 +41,98 @@ _FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class RigidEvidence:
-    """The regression of all efforts on one interpretation of the motion.
+    """The regression of the efforts of a limb's joints on one interpretation of the motion.
 
     Attributes:
-        regression: Each row has the efforts of all joints.
-        active: Mask of the shared columns in the regressor, shape (10 n,); the others depend on them or are zero.
-        scale: Scale factors by which they were divided, shape (m,).
-        sizes: Root mean square of each effort about its mean, where the row's joint moves, shape (rows, efforts) [N·m or N].
+        limb: The joints.
+        regression: Of their rows.
+        efforts: Products with the efforts of all joints of the robot.
+        kept: Inertial parameters that the shared columns belong to, shape (m,).
+        scale: Scale factors by which they were divided, shape (m,); infinite where a column is zero.
+        sizes: Root mean square of each effort about its mean, where a joint moves, shape (n, efforts) [N·m or N].
     """
 
+    limb: Sequence[int]
     regression: Regression
-    active: BoolArray
+    efforts: Efforts
+    kept: IntArray
     scale: Array
     sizes: Array
 
     @classmethod
     def of(
-        cls, motion: MotionSamples, inertial: Array, kept: IntArray, parameters: int, springs: Sequence[int] = ()
+        cls, motion: MotionSamples, limb: Sequence[int], inertial: Array, kept: IntArray, springs: Sequence[int] = ()
     ) -> RigidEvidence:
         """Computes the regression of a motion.
 
         Args:
-            inertial: Independent columns of the regressor, shape (N, n, k).
-            kept: Their indices among the inertial parameters, shape (k,).
-            parameters: Number of inertial parameters.
+            limb: The joints.
+            inertial: Independent columns of the regressor, shape (N, joints, m).
+            kept: Inertial parameters that they belong to, shape (m,).
             springs: Joints with a spring or balancer.
         """
-        active, scale = np.zeros(parameters, dtype=bool), rms(inertial, (0, 1))
-        seen = scale > 1e-9 * scale.max(initial=0.0)
-        active[kept[seen]] = True
-        design = JointColumns.of(
-            inertial[:, :, seen] / scale[seen], scaled_friction(motion, springs=springs), motion.glides.T, motion.block
-        )
-        return cls(design.with_efforts(motion.tau[:, None, :]), active, scale[seen], motion.sizes)
+        scale = column_scale(inertial)
+        rows = motion.glides.T[list(limb)]
+        design = JointColumns.of(inertial / scale, scaled_friction(motion, limb, springs=springs), rows, motion.block)
+        return cls(limb, design.regression, design.products(motion.tau[:, None, :]), kept, scale, motion.sizes)
 
     @property
     def nbytes(self) -> int:
         """Memory of the Gram matrices [bytes]."""
-        return self.regression.gram.nbytes
+        return self.regression.gram.nbytes + self.efforts.moments.nbytes
 
-    @property
-    def size(self) -> Array:
-        """Root mean square of each effort about its mean, where its own joint moves, shape (n,) [N·m or N]."""
-        return np.asarray(np.diag(self.sizes))
+    def read(self, readings: Sequence[Interpretation]) -> Array:
+        """Factor of each logged effort in each row, shape (joints, n, H)."""
+        return np.stack([item.effort_map()[list(self.limb)] for item in readings], axis=2)
 
     def size_of(self, efforts: Array) -> Array:
-        """Root mean square of the interpreted efforts about their means, at least :meth:`exact_of`, shape (n, H) [N·m or N].
+        """RMS of the interpreted efforts about their means, at least :meth:`exact_of`, shape (joints, H) [N·m or N].
 
         An effort that is interpreted as another joint's must be explained where that joint moves.
 
         Args:
-            efforts: Factor of each logged effort in each row, shape (n, n, H).
+            efforts: Factor of each logged effort in each row, shape (joints, n, H).
         """
-        return np.asarray(np.maximum(np.einsum("ieh,ie->ih", np.abs(efforts), self.sizes), positive(self.exact_of(efforts))))
+        found = np.einsum("ieh,ie->ih", np.abs(efforts), self.sizes[list(self.limb)])
+        return np.asarray(np.maximum(found, positive(self.exact_of(efforts))))
 
     def exact_of(self, efforts: Array) -> Array:
-        """Residual below which the interpreted efforts count as exactly explained, shape (n, H) [N·m or N].
+        """Residual below which the interpreted efforts count as exactly explained, shape (joints, H) [N·m or N].
 
         It follows their variation where their own joints move: while the joint they are interpreted as moves, an effort may
         hardly vary (joints move one after the other), and would be easy to explain.
         """
-        return np.asarray(EXACT * np.einsum("ieh,e->ih", np.abs(efforts), self.size))
+        return np.asarray(EXACT * np.einsum("ieh,e->ih", np.abs(efforts), np.diag(self.sizes)))
 
     def fit(self, efforts: Array, *, held_out: bool = True, weights: Array | None = None) -> tuple[Fits, Array]:
         """Fits interpretations of the efforts whose rows have the same sizes.
 
         Args:
-            efforts: Factor of each logged effort in each row, shape (n, n, H).
+            efforts: Factor of each logged effort in each row, shape (joints, n, H).
             held_out: Whether the squared errors are of fits that have not seen a block; otherwise of one fit to all.
-            weights: One over the variance of each row, shape (n,); by default of usual residuals.
+            weights: One over the variance of each row, shape (joints,); by default of usual residuals.
 
         Returns:
-            The fits, and the RMS error over that of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
+            The fits, and the RMS error over that of the row's effort about its mean, at least :data:`EXACT`, shape (joints, H).
         """
         size, count = self.size_of(efforts), self.regression.count
         fold = np.arange(len(count)) % min(_FOLDS, len(count)) if held_out else None
-        fits = self.regression.fit(efforts, 1 / (self._usual * size[:, 0]) ** 2 if weights is None else weights, fold)
+        weights = 1 / (self._usual * size[:, 0]) ** 2 if weights is None else weights
+        fits = self.regression.fit(self.efforts.read(efforts), weights, fold)
         left = np.maximum(np.sqrt(np.average(fits.squares, 0, count)), self.exact_of(efforts)) / size
         return fits, np.asarray(left)
 
     @cached_property
     def _usual(self) -> Array:
-        """Relative residuals of the rows with the efforts as logged, for weights, shape (n,)."""
-        as_logged = np.eye(len(self.sizes))[:, :, None]
-        return np.asarray(np.clip(self.fit(as_logged, weights=1 / self.size**2)[1][:, 0], *_USUAL))
+        """Relative residuals of the rows with the efforts as logged, for weights, shape (joints,)."""
+        as_logged, size = np.eye(len(self.sizes))[list(self.limb), :, None], np.diag(self.sizes)[list(self.limb)]
+        return np.asarray(np.clip(self.fit(as_logged, weights=1 / size**2)[1][:, 0], *_USUAL))
+
+
+def column_scale(columns: Array) -> Array:
+    """Returns the RMS of columns of all rows, shape (N, n, m), infinite where one is zero, shape (m,)."""
+    scale = rms(columns, (0, 1))
+    return np.where(scale > 1e-9 * scale.max(initial=0.0), scale, np.inf)
 
 
 def material(before: Array, after: Array) -> bool:

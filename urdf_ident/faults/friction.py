@@ -55,14 +55,16 @@ def direction(v: Array) -> Array:
     return smooth_sign(v, WIDTHS[0] * positive(float(v.std())))
 
 
-def scaled_friction(motion: MotionSamples, beyond: Sequence[Array] | None = None, springs: Sequence[int] = ()) -> Array:
-    """Returns the columns of all joints with an RMS of 1, and of further ones, shape (n, N, k).
+def scaled_friction(
+    motion: MotionSamples, joints: Sequence[int], beyond: Sequence[Array] | None = None, springs: Sequence[int] = ()
+) -> Array:
+    """Returns the columns of joints with an RMS of 1, and of further ones, shape (joints, N, k).
 
     Args:
-        beyond: Further columns of each joint, shape (N, m).
+        beyond: Further columns of each of the joints, shape (N, m).
         springs: As for :func:`friction_columns`.
     """
-    columns = np.stack([friction_columns(motion, j, springs) for j in range(motion.q.shape[1])])
+    columns = np.stack([friction_columns(motion, j, springs) for j in joints])
     columns = columns if beyond is None else np.concatenate([columns, np.stack(beyond)], axis=2)
     return np.asarray(columns / positive(rms(columns, 1))[:, None])
 

@@ -45,10 +45,15 @@ class Interpretation:
         same, ones = tuple(range(n)), (1.0,) * n
         return cls(same, ones, same, ones, (0.0,) * n)
 
-    def motion(self) -> tuple[object, ...]:
-        """The entries that affect the regressor or the samples."""
-        of_positions = self.position_order, self.position_factor, self.zero, self.counted
-        return (*of_positions, self.gravity, self.stretch, self.delay, self.springs)
+    def motion(self, limb: tuple[int, ...]) -> tuple[object, ...]:
+        """The joints of a limb and the entries that affect the regressor or the samples of their rows."""
+        own = (tuple(entry[j] for j in limb) for entry in (self.position_factor, self.zero))
+        springs = tuple(j for j in self.springs if j in limb)
+        return (limb, *own, self.position_order, self.counted, self.gravity, self.stretch, self.delay, springs)
+
+    def efforts(self, limb: tuple[int, ...]) -> tuple[tuple[int, float], ...]:
+        """The effort column and factor of each joint of a limb."""
+        return tuple((self.effort_order[j], self.effort_factor[j]) for j in limb)
 
     def effort_map(self) -> Array:
         """Factor of each logged effort in each joint's row, shape (n, n)."""

@@ -13,12 +13,12 @@ import pinocchio as pin
 from ..linalg import Array, BoolArray, IntArray, positive, rms
 from ..model.rigid_bodies import gravity_torques, regressor, rigid_torque, tip_jacobians
 from ..model.robot import Robot
+from ..model.row_groups import Limb, spanning_anywhere
 from ..parallel import each
 from ..samples import one_way
 from ..signals.filters import lowpass
-from .evidence import TRUSTED
+from .evidence import TRUSTED, column_scale
 from .friction import OF_ONE, VISCOUS, friction_columns, scaled_friction
-from .interpretation import Interpretation
 from .motion_samples import MotionSamples, efforts_in_time, jerks
 from .regression import JointColumns
 from .thinned_logs import ThinnedPiece
@@ -42,11 +42,11 @@ class LinearizedCase:
     Attributes:
         left: Held-out relative residual of each row as logged, shape (n,).
         size: Root mean square of each effort about its mean, shape (n,) [N·m or N].
-        columns: The regressor, shape (N, n, 10 n).
-        inertial: Its independent columns, shape (N, n, m), scaled.
+        inertial: Independent columns of the regressor, shape (N, n, m), scaled.
         active: Mask of these in the regressor, shape (10 n,).
         friction: Columns of each joint's friction, rotor and offset, shape (n, N, f), scaled.
         theta: Inertial parameters, shape (10 n,).
+        bodies: Torques of these alone, shape (N, n) [N·m or N].
         drag: Coefficients of the friction columns, shape (n, f).
         load_friction: Friction in proportion to the load, shape (N, n) [N·m or N].
     """
@@ -54,26 +54,43 @@ class LinearizedCase:
     trials: Trials
     left: Array
     size: Array
-    columns: Array
     inertial: Array
     active: BoolArray
     friction: Array
     theta: Array
+    bodies: Array
     drag: Array
     load_friction: Array
 
     @classmethod
     def of(cls, trials: Trials) -> LinearizedCase:
         """Fits bodies and friction to all samples as logged."""
-        robot, samples, logged = trials.robot, trials.samples, Interpretation.as_logged(trials.robot.n)
-        found, left = trials.evidence(logged), trials.as_logged.left
-        columns = regressor(robot, samples.q, samples.v, samples.a)
-        inertial = columns[:, :, found.active] / found.scale
-        friction = scaled_friction(samples)
-        bodies, drag, load_friction = _with_load(samples, inertial, friction, 1 / (np.clip(left, *TRUSTED) * found.size) ** 2)
-        theta = np.zeros(len(found.active))
-        theta[found.active] = bodies / found.scale
-        return cls(trials, left, found.size, columns, inertial, found.active, friction, theta, drag, load_friction)
+        samples, n, parameters, every = trials.samples, trials.robot.n, trials.robot.n_inertial, trials.as_logged
+        friction, weights = scaled_friction(samples, range(n)), 1 / (np.clip(every.left, *TRUSTED) * every.size) ** 2
+        columns, theta, drag = np.zeros((len(samples), n, parameters)), np.zeros(parameters), np.zeros((n, friction.shape[2]))
+        bodies, load_friction = np.zeros((2, *samples.q.shape))
+        for limb in trials.limbs:
+            joints, kept = list(limb.joints), spanning_anywhere(limb.robot)[0]
+            own = regressor(limb.robot, *samples.of(limb.joints))[:, :, kept]
+            scale = column_scale(own)
+            x, drag[joints], bodies[:, joints], load_friction[:, joints] = _with_load(
+                samples, joints, own / scale, friction[joints], weights[joints]
+            )
+            columns[:, np.array(joints)[:, None], limb.columns[kept]], theta[limb.columns[kept]] = own, x / scale
+        scale = column_scale(columns)
+        active = np.isfinite(scale)
+        return cls(
+            trials,
+            every.left,
+            every.size,
+            columns[:, :, active] / scale[active],
+            active,
+            friction,
+            theta,
+            bodies,
+            drag,
+            load_friction,
+        )
 
     @property
     def robot(self) -> Robot:
@@ -96,11 +113,6 @@ class LinearizedCase:
         return self.trials.moving
 
     @cached_property
-    def bodies(self) -> Array:
-        """Torques of the identified bodies alone, shape (N, n) [N·m or N]."""
-        return np.asarray(self.columns @ self.theta)
-
-    @cached_property
     def fitted(self) -> Array:
         """Efforts of the identified robot, shape (N, n) [N·m or N].
 
@@ -112,7 +124,7 @@ class LinearizedCase:
     def gravities(self) -> Array:
         """Torques of the identified bodies under a unit of gravity along each of the base's axes, shape (N, n, 3)."""
         q, zero = self.samples.q, np.zeros_like(self.samples.q)
-        return np.stack([regressor(self.robot.with_gravity(axis), q, zero, zero) @ self.theta for axis in np.eye(3)], axis=2)
+        return np.stack([rigid_torque(self.robot.with_gravity(axis), self.theta, q, zero, zero) for axis in np.eye(3)], axis=2)
 
     @cached_property
     def weight(self) -> Array:
@@ -133,13 +145,15 @@ class LinearizedCase:
     def slopes(self) -> Array:
         """Derivatives of all torques by each joint's position, velocity and acceleration, shape (n, 3, N, n)."""
         samples = self.samples
-        state = np.stack([samples.q, samples.v, samples.a])
-        slopes, before = np.empty((self.n, 3, *samples.q.shape)), self._smooth_torque(*state)
-        for j in range(self.n):
-            for k in range(3):
-                moved = state.copy()
-                moved[k, :, j] += _STEP
-                slopes[j, k] = (self._smooth_torque(*moved) - before) / _STEP
+        state, slopes = np.stack([samples.q, samples.v, samples.a]), np.zeros((self.n, 3, *samples.q.shape))
+        for limb in self.trials.limbs:
+            joints = list(limb.joints)
+            before = self._smooth_torque(limb, *state)
+            for j in joints:
+                for k in range(3):
+                    moved = state.copy()
+                    moved[k, :, j] += _STEP
+                    slopes[j, k][:, joints] = (self._smooth_torque(limb, *moved) - before) / _STEP
         return slopes
 
     @cached_property
@@ -150,8 +164,11 @@ class LinearizedCase:
         """
         q, v, a, (jerk, snap), h = self.samples.q, self.samples.v, self.samples.a, self.jerk, _TIME_STEP
         near = [(q + t * v + t**2 / 2 * a, v + t * a + t**2 / 2 * jerk, a + t * jerk + t**2 / 2 * snap) for t in (-h, 0.0, h)]
-        before, now, after = (self._smooth_torque(*state) for state in near)
-        return (before - 2 * now + after) / h**2
+        out = np.empty_like(q)
+        for limb in self.trials.limbs:
+            before, now, after = (self._smooth_torque(limb, *state) for state in near)
+            out[:, list(limb.joints)] = (before - 2 * now + after) / h**2
+        return out
 
     @cached_property
     def jerk(self) -> tuple[Array, Array]:
@@ -165,11 +182,11 @@ class LinearizedCase:
         smooth[:, ~np.isin(np.arange(smooth.shape[1]) % OF_ONE, (0, VISCOUS))] = 0.0
         return smooth
 
-    def _smooth_torque(self, q: Array, v: Array, a: Array) -> Array:
-        """Torque of another motion without dry friction, which has no slope."""
+    def _smooth_torque(self, limb: Limb, q: Array, v: Array, a: Array) -> Array:
+        """Torque of a limb in another motion, without dry friction, which has no slope, shape (N, joints)."""
         motion = self.samples.with_motion(q, v, a)
-        friction = np.column_stack([friction_columns(motion, j) @ own for j, own in enumerate(self._smooth_drag)])
-        return np.asarray(rigid_torque(self.robot, self.theta, q, v, a) + friction)
+        friction = np.column_stack([friction_columns(motion, j) @ self._smooth_drag[j] for j in limb.joints])
+        return np.asarray(rigid_torque(limb.robot, self.theta[limb.columns], *motion.of(limb.joints)) + friction)
 
     @cached_property
     def placed(self) -> Array:
@@ -177,17 +194,19 @@ class LinearizedCase:
 
         Along and about two directions perpendicular to the axis; zero where it moves the whole robot.
         """
-        robot, samples = self.robot, self.samples
-        out = np.zeros((robot.n, 4, *self.bodies.shape))
-        for j, body in enumerate(robot.place_in_tree):
-            if robot.parents[body] < 0:
-                continue
-            across = np.linalg.svd(robot.axes[body][None, :])[2][1:]
-            for k, twist in enumerate(np.kron(np.eye(2), across)):
-                model = robot.model.copy()
-                model.jointPlacements[body + 1] = model.jointPlacements[body + 1] * pin.exp6(_STEP * twist)
-                moved = rigid_torque(replace(robot, model=model), self.theta, samples.q, samples.v, samples.a)
-                out[j, k] = (moved - self.bodies) / _STEP
+        out = np.zeros((self.n, 4, *self.bodies.shape))
+        for limb in self.trials.limbs:
+            robot, joints = limb.robot, list(limb.joints)
+            for j, body in zip(joints, robot.place_in_tree, strict=True):
+                if robot.parents[body] < 0:
+                    continue
+                across = np.linalg.svd(robot.axes[body][None, :])[2][1:]
+                for k, twist in enumerate(np.kron(np.eye(2), across)):
+                    model = robot.model.copy()
+                    model.jointPlacements[body + 1] = model.jointPlacements[body + 1] * pin.exp6(_STEP * twist)
+                    theta, motion = self.theta[limb.columns], self.samples.of(limb.joints)
+                    moved = rigid_torque(replace(robot, model=model), theta, *motion)
+                    out[j, k][:, joints] = (moved - self.bodies[:, joints]) / _STEP
         return out
 
     @cached_property
@@ -228,20 +247,32 @@ class LinearizedCase:
         return np.asarray((A[A[:, j] != 0] != 0).any(axis=0))
 
 
-def _with_load(samples: MotionSamples, inertial: Array, friction: Array, weights: Array) -> tuple[Array, Array, Array]:
+def _with_load(
+    samples: MotionSamples, joints: Sequence[int], inertial: Array, friction: Array, weights: Array
+) -> tuple[Array, Array, Array, Array]:
     """Fits torques ``Y θ + F f + c |Y θ| sign(v)`` by Gauss-Newton steps: gears have friction in proportion to their load.
 
     Ignored, it looks like asymmetric efforts, crosstalk or a wrong zero, and in a single log like a change along it. There is
     none where it would drive the joint, nor where that moves one way, because it then resembles a weight. Signs of loads that
     are wrong without it may hide it: the better of two minima is taken, reached from fits without it and with much of it.
+
+    Args:
+        joints: Joints whose rows are fitted, those of one limb.
+        inertial: Shape (N, joints, m).
+        friction: Shape (joints, N, f).
+        weights: One over the variance of each row, shape (joints,).
+
+    Returns:
+        θ, f, shape (joints, f), and the torques of the bodies and of the friction by their load, shape (N, joints).
     """
-    (count, n, m), turns = inertial.shape, samples.signs[:, :, 0] * ~np.array([one_way(v) for v in samples.v.T])
+    (count, n, m), tau, glides = inertial.shape, samples.tau[:, joints], samples.glides[:, joints]
+    turns = samples.signs[:, joints, 0] * ~np.array([one_way(v) for v in samples.v[:, joints].T])
 
     def fit(load: Array, c: Array, own: Array) -> Array:
         """Coefficients of bodies and own columns about a load, shape (N, n), shape (n, m + k)."""
         grown = (1 + c * turns * np.sign(load))[:, :, None] * inertial
-        design = JointColumns.of(grown, own, samples.glides.T, np.zeros(count, dtype=np.int64))
-        return -design.with_efforts(samples.tau[:, :, None]).fit(np.ones((n, 1, 1)), weights).x[0, :, :-1, 0]
+        design = JointColumns.of(grown, own, glides.T, np.zeros(count, dtype=np.int64))
+        return design.regression.fit(design.products(tau[:, :, None]), weights).x[0, :, :, 0]
 
     found = []
     simple = inertial @ fit(np.zeros((count, n)), np.zeros(n), friction)[0, :m]
@@ -253,8 +284,8 @@ def _with_load(samples: MotionSamples, inertial: Array, friction: Array, weights
         load = inertial @ x[0, :m]
         dragged = c * turns * np.abs(load)
         torque = load + np.einsum("ink,ik->ni", friction, x[:, m:]) + dragged
-        squares = float(np.sum(((samples.tau - torque) * samples.glides) ** 2 @ weights))
-        found.append((squares, x[0, :m], x[:, m:], dragged))
+        squares = float(np.sum(((tau - torque) * glides) ** 2 @ weights))
+        found.append((squares, x[0, :m], x[:, m:], load, dragged))
     return min(found, key=lambda item: item[0])[1:]
 
 

@@ -173,6 +173,11 @@ class MotionSamples:
             shown[mine] = mine[first_shown(self.q[mine], self.v[mine])]
         return shown
 
+    def of(self, joints: Sequence[int]) -> tuple[Array, Array, Array]:
+        """Returns positions, velocities and accelerations of some joints, shape (N, joints) each."""
+        some = list(joints)
+        return self.q[:, some], self.v[:, some], self.a[:, some]
+
     def with_motion(self, q: Array, v: Array, a: Array, signs: Array | None = None) -> MotionSamples:
         """Returns the same efforts with another motion.
 

@@ -21,7 +21,7 @@ from .evidence import TRUSTED
 from .friction import direction, reversal_columns
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
-from .regression import LEAST_RIDGE, Equations, JointColumns
+from .regression import LEAST_RIDGE, Equations, JointColumns, RowEquations
 
 #: Steps of the estimate of the variances; the last of them change the statistics by less than a per cent.
 _STEPS = 15
@@ -123,15 +123,15 @@ class NullModel:
         kind with q columns of all joints to ``σ_kind² = (uᵀ u + σ² tr C_kind) / q``, of the residual to
         ``σ² = ‖y − X β − Z u‖² / (rows − tr C [X Z]ᵀ [X Z])``.
         """
-        total, m, joints = self.design.with_efforts(self.efforts.T[:, :, None]).total, self.design.shared, len(self.efforts)
-        gram, moments, square = total[:, :-1, :-1], total[:, :-1, -1:], float(total[:, -1, -1].sum())
+        gram, m, joints = self.design.regression.total, self.design.shared, len(self.efforts)
+        (moments,), square = self.design.products(self.efforts.T[:, :, None]).moments, float(np.sum(self.efforts**2))
         rows, effects = float(np.count_nonzero(self.weights)), {k: self.kind == k for k in np.unique(self.kind) if k != _FIXED}
         variances, noise = dict.fromkeys(effects, _FIRST), 1.0
         for _ in range(_STEPS if effects else 1):
             penalty = np.full(len(self.kind), LEAST_RIDGE * len(self.design.order))
             for kind, which in effects.items():
                 penalty[which] = noise / variances[kind]
-            equations = Equations.of(gram, m, np.ones(joints), penalty)
+            equations = RowEquations.of(gram, m, penalty).together(np.ones(joints))
             theta, own = equations.solve(moments)
             diagonal = equations.own_diagonal  # of C
             for kind, which in effects.items():

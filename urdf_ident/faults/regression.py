@@ -1,10 +1,10 @@
 """Weighted least squares of the torques of all joints at once, from one Gram matrix per block of time and row (joint).
 
-The rows share the columns of the bodies; each joint has columns of its own: rotor inertia, friction and offset. The efforts are
-columns too, so that other readings of the same efforts (signs, orders, scales) need no new matrices. Each row's own columns are
-eliminated before the shared ones are solved for, with ridges far above the digits that a Gram matrix loses (1e-16 of a column's
-square), which keep unobserved coefficients near zero. That of the shared columns is small: with short offsets between axes,
-columns nearly coincide, and the difference of their large coefficients matters.
+The rows share the columns of the bodies; each joint has columns of its own: rotor inertia, friction and offset. Other readings
+of the same efforts (signs, orders, scales) need no new products. Each row's own columns are eliminated before the shared ones
+are solved for, with ridges far above the digits that a Gram matrix loses (1e-16 of a column's square), which keep unobserved
+coefficients near zero. That of the shared columns is small: with short offsets between axes, columns nearly coincide, and the
+difference of their large coefficients matters.
 """
 
 from __future__ import annotations
@@ -24,6 +24,45 @@ _UNSEEN = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
+class RowEquations:
+    """Normal equations of each row for one or more fits (leading dimensions), its own columns eliminated.
+
+    Attributes:
+        own: Inverses for the own columns, shape (..., n, k, k).
+        along: Their coefficients for each shared column, shape (..., n, k, m).
+        rest: Equations of the shared columns, own ones eliminated, shape (..., n, m, m).
+        squares: Of the shared columns, shape (..., n, m).
+    """
+
+    own: Array
+    along: Array
+    rest: Array
+    squares: Array
+
+    @classmethod
+    def of(cls, gram: Array, shared: int, penalty: Array) -> RowEquations:
+        """Eliminates the own columns.
+
+        Args:
+            gram: Columns [shared | own], shape (..., n, p, p).
+            penalty: On the squares of the own coefficients, shape (..., k).
+        """
+        m = shared
+        own = np.asarray(np.linalg.inv(gram[..., m:, m:] + penalty[..., None, :, None] * np.eye(gram.shape[-1] - m)))
+        along: Array = own @ gram[..., m:, :m]
+        rest = gram[..., :m, :m] - gram[..., :m, m:] @ along
+        return cls(own, along, rest, np.diagonal(gram, axis1=-2, axis2=-1)[..., :m])
+
+    def together(self, weights: Array) -> Equations:
+        """Returns the equations of all rows, weighted by one over their variances, shape (n,)."""
+        squares, rest = weights @ self.squares, np.einsum("i,...ikl->...kl", weights, self.rest)
+        # the coefficient of a column that a fit does not observe stays near zero
+        ridge = np.asarray(LEAST_RIDGE * np.maximum(squares, positive(_UNSEEN * squares.max(initial=0.0))))
+        shared = np.asarray(np.linalg.inv(rest + ridge[..., None] * np.eye(len(rest.T))))
+        return Equations(self.own, self.along, shared, ridge, weights)
+
+
+@dataclass(frozen=True, eq=False)
 class Equations:
     """Normal equations of one or more fits (leading dimensions), factored.
 
@@ -40,23 +79,6 @@ class Equations:
     shared: Array
     ridge: Array
     weights: Array
-
-    @classmethod
-    def of(cls, gram: Array, shared: int, weights: Array, penalty: Array) -> Equations:
-        """Factors the equations.
-
-        Args:
-            gram: Columns [shared | own], shape (..., n, p, p).
-            penalty: On the squares of the own coefficients, shape (..., k).
-        """
-        m = shared
-        own = np.asarray(np.linalg.inv(gram[..., m:, m:] + penalty[..., None, :, None] * np.eye(gram.shape[-1] - m)))
-        along: Array = own @ gram[..., m:, :m]
-        squares = np.asarray(np.einsum("i,...ikk->...k", weights, gram[..., :m, :m]))
-        # the coefficient of a column that a fit does not observe stays near zero
-        ridge = np.asarray(LEAST_RIDGE * np.maximum(squares, positive(_UNSEEN * squares.max(initial=0.0))))
-        rest = np.einsum("i,...ikl->...kl", weights, gram[..., :m, :m] - gram[..., :m, m:] @ along)
-        return cls(own, along, np.asarray(np.linalg.inv(rest + ridge[..., None] * np.eye(m))), ridge, weights)
 
     def of_rows(self, rows: Sequence[int]) -> Equations:
         """The equations for right-hand sides that are 0 in all other rows."""
@@ -82,6 +104,27 @@ class Equations:
         rest = moments[..., :m, :] - self.along.swapaxes(-1, -2) @ moments[..., m:, :]
         theta = self.shared @ np.einsum("i,...ikh->...kh", self.weights, rest)
         return theta, self.own @ moments[..., m:, :] - self.along @ theta[..., None, :, :]
+
+
+@dataclass(frozen=True, eq=False)
+class Efforts:
+    """Products with efforts, of which each row has several: those of all joints, or versions of its own.
+
+    Attributes:
+        moments: Of the columns with them, shape (B, n, p, E).
+        squares: Their own, shape (B, n, E) [N²·m² or N²].
+    """
+
+    moments: Array
+    squares: Array
+
+    def read(self, factors: Array) -> Efforts:
+        """Returns the products of H readings of the efforts.
+
+        Args:
+            factors: Factor of each effort in each row, of one at most that is not 0, shape (n, E, H).
+        """
+        return Efforts(self.moments @ factors, np.einsum("bie,ieh->bih", self.squares, factors**2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,27 +160,23 @@ class JointColumns:
         return cls(columns[:, order], shared.shape[2], rows[:, order], order, np.bincount(block))
 
     @cached_property
-    def _gram(self) -> list[Array]:
-        return [x.swapaxes(1, 2) @ x for x in self._by_block(self.columns)]
+    def regression(self) -> Regression:
+        """The Gram matrices of the blocks."""
+        gram = np.stack([x.swapaxes(1, 2) @ x for x in self._by_block(self.columns)])
+        return Regression(gram, self.shared, self.count.astype(float))
+
+    def products(self, efforts: Array) -> Efforts:
+        """Returns the products with efforts.
+
+        Args:
+            efforts: Shape (N, n, E), or (N, 1, E) where each row has all of them [N·m or N].
+        """
+        tau = self._by_block(efforts[self.order].transpose(1, 0, 2) * self.rows[:, :, None])
+        moments = [x.swapaxes(1, 2) @ some for x, some in zip(self._by_block(self.columns), tau, strict=True)]
+        return Efforts(np.stack(moments), np.stack([np.sum(some**2, axis=1) for some in tau]))
 
     def _by_block(self, x: Array) -> list[Array]:
         return np.split(x, np.cumsum(self.count)[:-1], axis=1)
-
-    def with_efforts(self, efforts: Array) -> Regression:
-        """Returns the regression of efforts, or of several versions of them.
-
-        Args:
-            efforts: Shape (N, n, K), or (N, 1, K) where each row has all of them [N·m or N].
-        """
-        n, _, p = self.columns.shape
-        last = efforts.shape[2]
-        tau = efforts[self.order].transpose(1, 0, 2) * self.rows[:, :, None]
-        gram = np.empty((len(self.count), n, p + last, p + last))
-        for out, own, columns, some in zip(gram, self._gram, self._by_block(self.columns), self._by_block(tau), strict=True):
-            out[:, :p, :p], out[:, p:, p:] = own, some.swapaxes(1, 2) @ some
-            out[:, :p, p:] = cross = columns.swapaxes(1, 2) @ some
-            out[:, p:, :p] = cross.swapaxes(1, 2)
-        return Regression(gram, self.shared, last, self.count.astype(float))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,29 +184,26 @@ class Fits:
     """Fits to all blocks, or to all but those of one fold each.
 
     Attributes:
-        x: Coefficients of the columns [shared | own | efforts] in the residual, shape (F, n, p, H).
-        seen: Mean squared errors in what each fit has seen, shape (F, n, H) [N²·m² or N²].
-        squares: Those of each block, by the fit that has not seen it if there are folds, shape (B, n, H).
+        x: Coefficients of the columns [shared | own], shape (F, n, p, H).
+        squares: Mean squared errors of each block, by the fit that has not seen it if there are folds, shape (B, n, H).
     """
 
     x: Array
-    seen: Array
     squares: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Gram matrices of columns and efforts.
+    """Gram matrices of columns.
 
     Attributes:
-        gram: Columns [shared | own of the row | efforts], shape (B, n, p, p).
-        shared, efforts: Numbers of these columns.
+        gram: Columns [shared | own of the row], shape (B, n, p, p).
+        shared: Number of shared columns.
         count: Samples of each block, shape (B,).
     """
 
     gram: Array
     shared: int
-    efforts: int
     count: Array
 
     @cached_property
@@ -175,50 +211,55 @@ class Regression:
         """Sum over the blocks, shape (n, p, p)."""
         return np.asarray(self.gram.sum(axis=0))
 
-    def fit(self, readings: Array, weights: Array, fold: IntArray | None = None) -> Fits:
+    def fit(self, efforts: Efforts, weights: Array, fold: IntArray | None = None) -> Fits:
         """Fits H readings of the efforts.
 
         Args:
-            readings: Coefficients of the efforts in each row, shape (n, efforts, H).
+            efforts: Their products.
             weights: One over the variance of each row, shape (n,).
             fold: Fold of each block, shape (B,); one fit to all blocks by default.
         """
-        learnt, counts = (self.total[None], self.count.sum(keepdims=True)) if fold is None else self._without_folds(fold)
-        x = solved(learnt, counts, self.shared, readings, weights)
-        seen = np.maximum(np.sum(x * (learnt @ x), axis=2), 0.0) / counts[:, None, None]
-        by = x if fold is None else x[fold]
-        return Fits(x, seen, np.maximum(np.sum(by * (self.gram @ by), axis=2), 0.0) / self.count[:, None, None])
+        moments = efforts.moments.sum(axis=0)[None]
+        if fold is not None:
+            moments = moments - _of_folds(efforts.moments, fold)
+        theta, own = self._equations(fold).together(weights).solve(moments)
+        shared = np.broadcast_to(theta[:, None], (*own.shape[:2], *theta.shape[1:]))
+        x = np.concatenate([shared, own], axis=2)
+        errors = _squares(self.gram, efforts, x if fold is None else x[fold])
+        return Fits(x, errors / self.count[:, None, None])
 
-    def _without_folds(self, fold: IntArray) -> tuple[Array, Array]:
-        """Sums over the blocks of all folds but one, shape (F, n, p, p), and their samples, shape (F,)."""
-        key = fold.tobytes()
-        if key not in self._learnt:
-            folds = range(int(fold.max()) + 1)
-            learnt = np.stack([self.total - self.gram[fold == k].sum(axis=0) for k in folds])
-            self._learnt[key] = learnt, np.array([self.count[fold != k].sum() for k in folds])
-        return self._learnt[key]
+    def seen(self, efforts: Efforts, fits: Fits, fold: IntArray) -> Array:
+        """Mean squared errors of fits in what each has seen, shape (F, n, H): in all blocks less in those of its fold."""
+        whole = _squares(self.total, Efforts(efforts.moments.sum(axis=0), efforts.squares.sum(axis=0)), fits.x)
+        held, counts = (_of_folds(x, fold) for x in (fits.squares * self.count[:, None, None], self.count))
+        return np.asarray(np.maximum(whole - held, 0.0) / (self.count.sum() - counts)[:, None, None])
+
+    def beside(self, efforts: Efforts) -> Array:
+        """Gram matrices of the columns and one reading of the efforts, shape (B, n, p + 1, p + 1)."""
+        edge = efforts.moments
+        return np.block([[self.gram, edge], [edge.swapaxes(2, 3), efforts.squares[..., None]]])
+
+    def _equations(self, fold: IntArray | None) -> RowEquations:
+        """Those of all blocks, or of all but one fold each, shape (F, ...); their own columns do not depend on the efforts."""
+        key = None if fold is None else fold.tobytes()
+        if key not in self._known:
+            gram, counts = self.total[None], self.count.sum(keepdims=True)
+            if fold is not None:
+                gram, counts = gram - _of_folds(self.gram, fold), counts - _of_folds(self.count, fold)
+            penalty = np.broadcast_to((_RIDGE * counts)[:, None], (len(gram), gram.shape[-1] - self.shared))
+            self._known[key] = RowEquations.of(gram, self.shared, penalty)
+        return self._known[key]
 
     @cached_property
-    def _learnt(self) -> dict[bytes, tuple[Array, Array]]:
+    def _known(self) -> dict[bytes | None, RowEquations]:
         return {}
 
 
-def solved(gram: Array, counts: Array, shared: int, readings: Array, weights: Array) -> Array:
-    """Solves all fits for all readings of the efforts.
+def _of_folds(x: Array, fold: IntArray) -> Array:
+    """Sums over the blocks of each fold, shape (F, ...)."""
+    return np.stack([x[fold == k].sum(axis=0) for k in range(int(fold.max()) + 1)])
 
-    Args:
-        gram: Columns [shared | own | efforts], shape (F, n, p, p).
-        counts: Number of samples of each fit, shape (F,).
-        readings: Coefficients of the efforts in each row, shape (n, efforts, H).
-        weights: One over the variance of each row, shape (n,).
 
-    Returns:
-        Coefficients in the residual, shape (F, n, p, H).
-    """
-    p = gram.shape[2] - readings.shape[1]
-    penalty = np.broadcast_to((_RIDGE * counts)[:, None], (len(gram), p - shared))
-    theta, own = Equations.of(gram[:, :, :p, :p], shared, weights, penalty).solve(gram[:, :, :p, p:] @ readings)
-    shape = (*gram.shape[:2], *theta.shape[1:])
-    return np.concatenate(
-        [np.broadcast_to(-theta[:, None], shape), -own, np.broadcast_to(readings, (*shape[:2], *readings.shape[1:]))], axis=2
-    )
+def _squares(gram: Array, efforts: Efforts, x: Array) -> Array:
+    """Sums of squared errors of coefficients, shape (..., n, H)."""
+    return np.asarray(np.maximum(np.sum(x * (gram @ x - 2 * efforts.moments), axis=-2) + efforts.squares, 0.0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..grouping import grouped
 from ..linalg import Array, BoolArray, IntArray, positive, rms, unit_columns, white_noise
 from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
-from ..model.row_groups import spanning_anywhere
+from ..model.row_groups import Limb, limbs, of_all_joints, spanning_anywhere
 from ..samples import TESTING_REVERSALS, distinct_reversals, one_way
 from .evidence import MATERIAL, RigidEvidence, gains
 from .friction import DISSIPATES, VISCOUS, column_starts
@@ -54,9 +54,8 @@ def clearly_negative(part: Array) -> BoolArray:
     return np.asarray((mean < -MATERIAL) & (mean < -_ERRORS * error))
 
 
-@dataclass(frozen=True, eq=False)
-class Score:
-    """Held-out residuals of an interpretation.
+class Score(NamedTuple):
+    """Held-out residuals of an interpretation, of all joints or those of a limb.
 
     Attributes:
         left: Relative residual of each row, shape (n,).
@@ -109,6 +108,7 @@ class Trials:
     late: Callable[[float], Array]
     _columns: dict[tuple[object, ...], Array] = field(default_factory=dict)
     _evidence: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
+    _of_limbs: dict[tuple[object, ...], Score] = field(default_factory=dict)
     _scores: dict[Interpretation, Score] = field(default_factory=dict)
 
     def with_more(self, efforts: Array) -> Trials:
@@ -119,6 +119,11 @@ class Trials:
         """
         samples = replace(self.samples, tau=self.samples.tau + efforts)
         return Trials(self.robot, samples, lambda delay: self.late(delay) + efforts)
+
+    @cached_property
+    def limbs(self) -> tuple[Limb, ...]:
+        """The limbs of the robot, which only the clock, gravity and interpretations of their efforts have in common."""
+        return limbs(self.robot, self.samples.reduction)
 
     @cached_property
     def moves(self) -> BoolArray:
@@ -171,36 +176,42 @@ class Trials:
         return self.scores([interpretation])[0]
 
     def scores(self, interpretations: Sequence[Interpretation]) -> list[Score]:
-        """Evaluates interpretations, those with the same motion together."""
-        for group in grouped((item.motion(), item) for item in interpretations if item not in self._scores).values():
-            evidence = self.evidence(group[0])
-            # interpretations that differ only in signs have the same weights and share one solution
-            for items in grouped(
-                ((item.effort_order, tuple(abs(g) for g in item.effort_factor)), item) for item in group
-            ).values():
-                self._score_alike(evidence, items)
+        """Evaluates interpretations; rows of a limb that they read alike only once, those with the same motion together."""
+        new = [item for item in dict.fromkeys(interpretations) if item not in self._scores]
+        for limb in self.limbs:
+            some = {(item.motion(limb.joints), item.efforts(limb.joints)): item for item in new}
+            missing = [(motion, item) for (motion, efforts), item in some.items() if (motion, efforts) not in self._of_limbs]
+            for group in grouped(missing).values():
+                # interpretations that differ only in signs have the same weights and share one solution
+                alike = grouped((tuple((e, abs(by)) for e, by in item.efforts(limb.joints)), item) for item in group)
+                for items in alike.values():
+                    self._score_alike(limb, items)
+        for item in new:
+            parts = [self._of_limbs[item.motion(limb.joints), item.efforts(limb.joints)] for limb in self.limbs]
+            self._scores[item] = Score._make(of_all_joints(self.limbs, some) for some in zip(*parts, strict=True))
         return [self._scores[item] for item in interpretations]
 
-    def _score_alike(self, evidence: RigidEvidence, items: list[Interpretation]) -> None:
-        moves, regression = self.moves, evidence.regression
-        efforts = np.stack([item.effort_map() for item in items], axis=2)
+    def _score_alike(self, limb: Limb, items: list[Interpretation]) -> None:
+        evidence, joints = self.evidence(items[0], limb), list(limb.joints)
+        moves, efforts, regression = self.moves[joints], evidence.read(items), evidence.regression
         size, (fits, left) = evidence.size_of(efforts), evidence.fit(efforts)
         # mean friction torque times velocity, and mean torque of the rotor in the direction of the acceleration, of each fit;
         # only the sum of a joint's and its motors' is known
         x, m, mean = fits.x, regression.shared, regression.total / regression.count.sum()
         power, rotor = np.zeros_like(x[:, :, 0]), np.zeros_like(x[:, :, 0])
-        for k in column_starts(x.shape[2] - m - len(mean)):
+        for k in column_starts(x.shape[2] - m):
             own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
-            power -= np.sum(x[:, :, own] * mean[:, m + k + VISCOUS, own][None, :, :, None], axis=2) / size
-            rotor -= x[:, :, m + k] * mean[:, m + k, m + k][None, :, None] / size
-        driven = clearly_negative(power) & self._separable[:, None]
-        theta = -x[:, 0, :m]
-        inertia = np.tensordot(theta, self._inertia(items[0], evidence), axes=(1, 1)).swapaxes(1, 2) / size + rotor
+            power += np.sum(x[:, :, own] * mean[:, m + k + VISCOUS, own][None, :, :, None], axis=2) / size
+            rotor += x[:, :, m + k] * mean[:, m + k, m + k][None, :, None] / size
+        driven = clearly_negative(power) & self._separable[joints, None]
+        theta = x[:, 0, :m]
+        inertia = np.tensordot(theta, self._inertia(items[0], limb, evidence), axes=(1, 1)).swapaxes(1, 2) / size + rotor
         # smaller than what is unexplained, it may be friction that the laws do not describe
         negative = clearly_negative(inertia) & (inertia.mean(axis=0) < -left) & moves[:, None]
         for k, item in enumerate(items):
             rows, squares = np.where(moves, left[:, k], 1.0), fits.squares[:, :, k] / size[:, k] ** 2
-            self._scores[item] = Score(rows, squares, size[:, k], driven[:, k], negative[:, k], moves)
+            found = Score(rows, squares, size[:, k], driven[:, k], negative[:, k], moves)
+            self._of_limbs[item.motion(limb.joints), item.efforts(limb.joints)] = found
 
     @cached_property
     def _separable(self) -> BoolArray:
@@ -210,26 +221,22 @@ class Trials:
 
     def in_sample(self, interpretation: Interpretation) -> Array:
         """Relative residuals of the moving rows by a fit to all samples, shape (moving joints,)."""
-        left = self.evidence(interpretation).fit(interpretation.effort_map()[:, :, None], held_out=False)[1]
-        return np.asarray(left[self.moves, 0])
+        every = [self.evidence(interpretation, limb) for limb in self.limbs]
+        left = [item.fit(item.read([interpretation]), held_out=False)[1][:, 0] for item in every]
+        return of_all_joints(self.limbs, left)[self.moves]
 
     def fitted(self, interpretation: Interpretation) -> float:
         """Sum of the log relative residuals of the moving rows in the fit to all samples; lower is better."""
         return float(np.log(self.in_sample(interpretation)).sum())
 
-    def evidence(self, interpretation: Interpretation) -> RigidEvidence:
-        """Returns the regression of an interpretation's motion."""
+    def evidence(self, interpretation: Interpretation, limb: Limb) -> RigidEvidence:
+        """Returns the regression of an interpretation's motion of a limb."""
 
         def make() -> RigidEvidence:
-            moved, columns = self._moved(interpretation), self._regressor(interpretation)
-            return RigidEvidence.of(moved, columns, self._independent, self.robot.n_inertial, interpretation.springs)
+            moved, columns = self._moved(interpretation), self._regressor(interpretation, limb)
+            return RigidEvidence.of(moved, limb.joints, columns, _independent(limb), interpretation.springs)
 
-        return _cached(self._evidence, interpretation.motion(), make)
-
-    @property
-    def _independent(self) -> IntArray:
-        """Independent inertial columns, which span all others."""
-        return spanning_anywhere(self.robot)[0]
+        return _cached(self._evidence, interpretation.motion(limb.joints), make)
 
     def _moved(self, interpretation: Interpretation) -> MotionSamples:
         delay = interpretation.delay
@@ -252,53 +259,57 @@ class Trials:
             signs[:, j] = moved.signs_along(np.eye(len(sign))[j])
         return moved
 
-    def _regressor(self, interpretation: Interpretation) -> Array:
+    def _regressor(self, interpretation: Interpretation, limb: Limb) -> Array:
         """The regressor of an interpretation; it is linear in gravity and in one over the square of the stretch."""
         base = replace(interpretation, gravity=None, stretch=1.0, delay=0.0, springs=())
         if interpretation.gravity is None and interpretation.stretch == 1.0:
-            return self._moving_regressor(base)
-        still = gravity = self._still_regressor(base)
+            return self._moving_regressor(base, limb)
+        still = gravity = self._still_regressor(base, limb)
         if interpretation.gravity is not None:
-            along = (g * self._still_regressor(base, axis) for axis, g in enumerate(interpretation.gravity) if g)
+            along = (g * self._still_regressor(base, limb, axis) for axis, g in enumerate(interpretation.gravity) if g)
             gravity = sum(along, start=np.zeros_like(still))
-        return np.asarray(gravity + (self._moving_regressor(base) - still) / interpretation.stretch**2)
+        return np.asarray(gravity + (self._moving_regressor(base, limb) - still) / interpretation.stretch**2)
 
-    def _inertia(self, interpretation: Interpretation, evidence: RigidEvidence) -> Array:
-        """Mean torque of each joint by the inertia of the bodies that it moves, at its RMS acceleration, shape (n, m)."""
+    def _inertia(self, interpretation: Interpretation, limb: Limb, evidence: RigidEvidence) -> Array:
+        """Mean torque of each joint by the inertia of the bodies that it moves, at its RMS acceleration, shape (joints, m)."""
         base = replace(interpretation, gravity=None, stretch=1.0, delay=0.0, springs=())
-        torque = self._inertia_regressor(base) * rms(self._moved(base).a, 0)[:, None] / interpretation.stretch**2
-        return np.asarray(torque[:, evidence.active[self._independent]] / evidence.scale)
+        size = rms(self._moved(base).a[:, list(limb.joints)], 0)
+        return self._inertia_regressor(base, limb) * size[:, None] / interpretation.stretch**2 / evidence.scale
 
-    def _moving_regressor(self, base: Interpretation) -> Array:
-        """Of the whole motion, independent columns, shape (N, n, m)."""
-
-        def make() -> Array:
-            moved = self._moved(base)
-            return regressor(self.robot, moved.q, moved.v, moved.a)[:, :, self._independent]
-
-        return _cached(self._columns, (*base.motion(), "moving"), make)
-
-    def _still_regressor(self, base: Interpretation, axis: int | None = None) -> Array:
-        """Of gravity alone, that of the robot or one of 1 m/s² along an axis of the base, shape (N, n, m)."""
+    def _moving_regressor(self, base: Interpretation, limb: Limb) -> Array:
+        """Of the whole motion, independent columns, shape (N, joints, m)."""
 
         def make() -> Array:
-            q = self._moved(base).q
-            robot, rest = self.robot if axis is None else self.robot.with_gravity(np.eye(3)[axis]), np.zeros_like(q)
-            return regressor(robot, q, rest, rest)[:, :, self._independent]
+            return regressor(limb.robot, *self._moved(base).of(limb.joints))[:, :, _independent(limb)]
 
-        return _cached(self._columns, (*base.motion(), "still", axis), make)
+        return _cached(self._columns, (*base.motion(limb.joints), "moving"), make)
 
-    def _inertia_regressor(self, base: Interpretation) -> Array:
-        """Of each joint's torque by its own acceleration of 1 rad/s² (m/s²), mean over some poses, shape (n, m)."""
+    def _still_regressor(self, base: Interpretation, limb: Limb, axis: int | None = None) -> Array:
+        """Of gravity alone, that of the robot or one of 1 m/s² along an axis of the base, shape (N, joints, m)."""
 
         def make() -> Array:
-            n, q = self.robot.n, self._moved(base).q
+            q, _, _ = self._moved(base).of(limb.joints)
+            robot, rest = limb.robot if axis is None else limb.robot.with_gravity(np.eye(3)[axis]), np.zeros_like(q)
+            return regressor(robot, q, rest, rest)[:, :, _independent(limb)]
+
+        return _cached(self._columns, (*base.motion(limb.joints), "still", axis), make)
+
+    def _inertia_regressor(self, base: Interpretation, limb: Limb) -> Array:
+        """Of each joint's torque by its own acceleration of 1 rad/s² (m/s²), mean over some poses, shape (joints, m)."""
+
+        def make() -> Array:
+            n, q = limb.robot.n, self._moved(base).q[:, list(limb.joints)]
             poses = np.repeat(q[:: max(1, len(q) // _POSES)], n, axis=0)
             rest, unit = np.zeros_like(poses), np.tile(np.eye(n), (len(poses) // n, 1))
-            torque = regressor(self.robot.with_gravity(np.zeros(3)), poses, rest, unit)[:, :, self._independent]
+            torque = regressor(limb.robot.with_gravity(np.zeros(3)), poses, rest, unit)[:, :, _independent(limb)]
             return np.asarray(torque.reshape(-1, n, n, torque.shape[2])[:, range(n), range(n)].mean(axis=0))
 
-        return _cached(self._columns, (*base.motion(), "inertia"), make)
+        return _cached(self._columns, (*base.motion(limb.joints), "inertia"), make)
+
+
+def _independent(limb: Limb) -> IntArray:
+    """Independent inertial columns of a limb, which span all others, shape (m,)."""
+    return spanning_anywhere(limb.robot)[0]
 
 
 def _cached(cache: dict[tuple[object, ...], T], key: tuple[object, ...], make: Callable[[], T]) -> T:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,37 @@ from ..model.row_groups import spanning_anywhere
 from .evidence import EXACT, TRUSTED
 from .interpretation import Interpretation
 from .trials import Trials
+
+
+class _Rows(NamedTuple):
+    """Moving rows of a limb, and vectors of bodies in them.
+
+    Attributes:
+        gram: Columns of each row and its effort in each block, shape (B, joints, p, p).
+        samples: Their number.
+        own: The columns of each row alone.
+        columns: Torques of the bodies and the effort in these, shape (joints, p, k + 1).
+        size: Of the efforts, shape (joints,).
+        left: Relative residuals by which the rows are weighted, shape (joints,).
+    """
+
+    gram: Array
+    samples: float
+    own: slice
+    columns: Array
+    size: Array
+    left: Array
+
+    @property
+    def weighted(self) -> Array:
+        """The columns over the squares of the residuals by which the rows are weighted, shape (joints, p, k + 1)."""
+        return np.asarray(self.columns / (self.left * self.size)[:, None, None] ** 2)
+
+    def residuals(self, factor: float) -> Array:
+        """RMS of the efforts less the first body times a factor, over their size, shape (joints,)."""
+        x = self.columns[:, :, -1] - factor * self.columns[:, :, 0]
+        squares = np.einsum("ip,ipq,iq->i", x, self.gram.sum(axis=0), x)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0) / self.samples) / self.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +79,14 @@ class UrdfBodies:
         Args:
             factor: By default that of the fit.
         """
-        total, columns, size = self._beside_friction(interpretation)
         scale = self.fit(interpretation).factor if factor is None else factor
-        return np.maximum(_rms(total, columns[:, :, -1] - scale * columns[:, :, 0]) / size, EXACT)
+        every = [rows.residuals(scale) for rows in self._beside_friction(interpretation)]
+        return np.asarray(np.maximum(np.concatenate(every), EXACT))
 
     def left_alone(self, interpretation: Interpretation) -> float:
         """RMS relative residual of the moving joints with the bodies as the URDF states them, without friction and rotors."""
-        total, columns, size = self._columns(interpretation, self.trials.robot.inertials.reshape(-1, 1))
-        return rms(_rms(total, columns[:, :, -1] - columns[:, :, 0]) / size)
+        every = self._rows(interpretation, self.trials.robot.inertials.reshape(-1, 1))
+        return rms(np.concatenate([rows.residuals(1.0) for rows in every]))
 
     @cached_property
     def _bodies(self) -> Array:
@@ -62,71 +94,57 @@ class UrdfBodies:
         prior = inertial_prior(self.trials.robot)
         return np.column_stack([prior.theta0, prior.deviations])
 
-    @cached_property
-    def _left(self) -> Array:
-        """Relative residuals of the moving joints by which their rows are weighted, shape (moving joints,)."""
-        return np.clip(self.trials.score(self.reference).left[self.trials.moves], *TRUSTED)
-
-    def _columns(self, interpretation: Interpretation, bodies: Array) -> tuple[Array, Array, Array]:
-        """Moving rows of an interpretation.
+    def _rows(self, interpretation: Interpretation, bodies: Array) -> list[_Rows]:
+        """Rows of each limb for an interpretation.
 
         Args:
             bodies: Inertial parameters, shape (10 n, k).
-
-        Returns:
-            Mean products of all columns of each row, shape (joints, p, p); the torques of the bodies and the effort in these,
-            shape (joints, p, k + 1); and the sizes of the efforts, shape (joints,).
         """
-        found, efforts = self.trials.evidence(interpretation), interpretation.effort_map()
-        kept, expansion = spanning_anywhere(self.trials.robot)
-        made = np.zeros((len(found.active), bodies.shape[1]))
-        made[kept] = expansion @ bodies
-        moving, m, n = self.trials.moving, found.regression.shared, len(efforts)
-        total = found.regression.total[moving] / found.regression.count.sum()
-        columns = np.zeros((len(moving), total.shape[1], bodies.shape[1] + 1))
-        columns[:, :m, :-1] = made[found.active] * found.scale[:, None]
-        columns[:, -n:, -1] = efforts[moving]
-        return total, columns, found.size_of(efforts[:, :, None])[moving, 0]
+        out, left = list[_Rows](), np.clip(self.trials.score(self.reference).left, *TRUSTED)
+        for limb in self.trials.limbs:
+            found, joints = self.trials.evidence(interpretation, limb), np.array(limb.joints)
+            moves, m, efforts = self.trials.moves[joints], found.regression.shared, found.read([interpretation])
+            gram = found.regression.beside(found.efforts.read(efforts))[:, moves]
+            columns = np.zeros((*gram.shape[1:3], bodies.shape[1] + 1))
+            made = spanning_anywhere(limb.robot)[1] @ bodies[limb.columns]
+            columns[:, :m, :-1] = made * np.where(np.isfinite(found.scale), found.scale, 0.0)[:, None]
+            columns[:, -1, -1] = 1.0
+            size, count = found.size_of(efforts)[moves, 0], float(found.regression.count.sum())
+            out.append(_Rows(gram, count, slice(m, -1), columns, size, left[joints[moves]]))
+        return out
 
-    def _beside_friction(self, interpretation: Interpretation) -> tuple[Array, Array, Array]:
+    def _beside_friction(self, interpretation: Interpretation) -> list[_Rows]:
         """The same of the bodies and their deviations, orthogonal to each row's friction, rotor and offset."""
         if interpretation == self.reference:
             return self._reference
         return self._orthogonal_to_friction(interpretation)
 
     @cached_property
-    def _reference(self) -> tuple[Array, Array, Array]:
+    def _reference(self) -> list[_Rows]:
         return self._orthogonal_to_friction(self.reference)
 
-    def _orthogonal_to_friction(self, interpretation: Interpretation) -> tuple[Array, Array, Array]:
-        total, columns, size = self._columns(interpretation, self._bodies)
-        own = slice(self.trials.evidence(interpretation).regression.shared, -self.trials.robot.n)
-        for gram, some in zip(total, columns, strict=True):
-            some[own] = -lstsq(gram[own, own], gram[own] @ some, rcond=1e-9)[0]
-        return total, columns, size
+    def _orthogonal_to_friction(self, interpretation: Interpretation) -> list[_Rows]:
+        every = self._rows(interpretation, self._bodies)
+        for rows in every:
+            for gram, some in zip(rows.gram.sum(axis=0), rows.columns, strict=True):
+                some[rows.own] = -lstsq(gram[rows.own, rows.own], gram[rows.own] @ some, rcond=1e-9)[0]
+        return every
 
     def _gram(self, interpretation: Interpretation) -> Array:
         """Products of the torques of the bodies, of their deviations, and of the efforts, weighted by row."""
-        total, columns, size = self._beside_friction(interpretation)
-        weights = self.trials.evidence(interpretation).regression.count.sum() / (self._left * size) ** 2
-        return np.asarray(np.einsum("ipk,ipl,i->kl", columns, total @ columns, weights, optimize=True))
+        every = [(rows.weighted, rows.gram.sum(axis=0) @ rows.columns) for rows in self._beside_friction(interpretation)]
+        return np.asarray(np.sum([np.tensordot(x, y, ((0, 1), (0, 1))) for x, y in every], axis=0))
 
     @cached_property
     def _noise(self) -> float:
         """Variance of a sample of the weighted rows as the scatter between blocks shows it."""
-        shown = self.reference
-        _, columns, size = self._beside_friction(shown)
-        within = self._gram(shown)
+        within = self._gram(self.reference)
         penalty = USUAL_WEIGHT * np.diag(np.append(0.0, np.ones(len(within) - 2)))
         root = within[:-1, :-1] + penalty
         x = np.append(-lstsq(root, within[:-1, -1])[0], 1.0)
-        gram = self.trials.evidence(shown).regression.gram[:, self.trials.moving]
-        weighted = columns[:, :, :-1] / (self._left * size)[:, None, None] ** 2
-        scores = np.einsum("ipk,bip->kb", weighted, np.einsum("bipq,iq->bip", gram, columns @ x), optimize=True)
-        between, inside = (np.sum(lstsq(root, y)[0] * z) for y, z in ((scores, scores), (within[:-1, :-1], np.eye(len(root)))))
-        return max(1.0, float(between / inside) * len(gram) / max(len(gram) - 1, 1))
-
-
-def _rms(total: Array, x: Array) -> Array:
-    """RMS of a combination of columns of each row, shape (joints,)."""
-    return np.asarray(np.sqrt(np.maximum(np.einsum("ip,ipq,iq->i", x, total, x), 0.0)))
+        every = [(rows.weighted, rows.gram @ (rows.columns @ x)[..., None]) for rows in self._beside_friction(self.reference)]
+        scores = np.sum([np.tensordot(x[:, :, :-1], y[..., 0], ((0, 1), (1, 2))) for x, y in every], axis=0)
+        between = float(np.sum(lstsq(root, scores)[0] * scores))
+        inside = float(np.trace(lstsq(root, within[:-1, :-1])[0]))
+        blocks = scores.shape[1]
+        return float(max(1.0, between / inside * blocks / max(blocks - 1, 1)))

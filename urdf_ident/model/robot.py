@@ -173,6 +173,18 @@ class Robot:
         model.gravity.linear = _vector3(gravity)
         return replace(self, model=model)
 
+    def of_bodies(self, bodies: Sequence[int]) -> Robot:
+        """Returns the robot of some bodies, the joints of all others at zero.
+
+        Args:
+            bodies: Their indices; those that coupled joints move together.
+        """
+        others = [k + 1 for k in range(len(self.tree_joints)) if k not in bodies]
+        if not others:
+            return self
+        model = pin.buildReducedModel(self.model, others, pin.neutral(self.model))
+        return replace(self, model=model, coupled={name: self.coupled[name] for name in self.coupled if name in model.names})
+
     @property
     def n(self) -> int:
         """Number of independent joints (degrees of freedom)."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -79,6 +80,50 @@ def _spanning(made: Array, order: IntArray) -> tuple[IntArray, Array]:
     E[:, others] = lstsq(scaled[:, kept], scaled[:, others], rcond=None)[0]
     E[:, others] *= norms[others] / norms[kept][:, None]
     return kept, E
+
+
+class Limb(NamedTuple):
+    """Joints that carry common bodies: their torques have no inertial parameters in common with those of other limbs.
+
+    Attributes:
+        joints: Their indices, in order.
+        robot: The robot of these joints alone.
+        columns: Its inertial parameters among those of the whole robot, shape (10 bodies,).
+    """
+
+    joints: tuple[int, ...]
+    robot: Robot
+    columns: IntArray
+
+
+def limbs(robot: Robot, reduction: Array | None = None) -> tuple[Limb, ...]:
+    """Returns the limbs of a robot; joints with common motors are of one limb.
+
+    Args:
+        reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
+    """
+    bodies = np.array([np.isin(np.arange(len(robot.bodies)), carried) for carried in robot.subtrees])
+    motors = np.eye(robot.n, dtype=bool) if reduction is None else reduction.T != 0
+    together = (bodies @ bodies.T) | (motors @ motors.T)
+    for _ in range(robot.n.bit_length()):  # what has something in common with a common neighbour, twice as far each time
+        together = together @ together
+    found = []
+    for first in np.unique(together.argmax(axis=1)):
+        joints = tuple(np.flatnonzero(together[first]).tolist())
+        carried = np.flatnonzero(bodies[list(joints)].any(axis=0))
+        columns = (10 * carried[:, None] + np.arange(10)).ravel()
+        found.append(Limb(joints, robot.of_bodies(carried.tolist()), columns))
+    return tuple(found)
+
+
+def of_all_joints(every: Sequence[Limb], parts: Sequence[Array], axis: int = -1) -> Array:
+    """Joins values of the joints of each limb in the order of the robot's joints.
+
+    Args:
+        axis: That of the joints.
+    """
+    order = np.argsort(np.concatenate([limb.joints for limb in every]))
+    return np.take(np.concatenate(parts, axis=axis), order, axis=axis)
 
 
 @dataclass(frozen=True, eq=False)
