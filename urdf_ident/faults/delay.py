@@ -9,7 +9,7 @@ filter of the efforts is compared with it. Filters of the efforts are applied to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -27,7 +27,7 @@ from ..signals.filters import HIGHEST, lowpass
 from .evidence import DECISIVE, SIGNIFICANT, column_scale, gains, significance
 from .friction import reversal_columns, scaled_friction
 from .motion_samples import MotionSamples, sampler
-from .regression import Efforts, Fits, JointColumns, Regression
+from .regression import Efforts, JointColumns, Regression
 from .thinned_logs import FEWEST, Logs
 
 #: Initial grid of delays [s], and the steps around the best one by which it is refined.
@@ -202,50 +202,50 @@ class DelayProblem:
             parts.append(np.concatenate([columns[:, :, seen] / scale[seen], friction.transpose(1, 0, 2)], axis=2))
         weights = moves / positive(motion.tau.var(axis=0))
         first = cls(motion, every, parts, own, moves, weights, np.ones_like(motion.glides))
-        weights[moves] /= np.maximum(first.errors(motion.tau[:, :, None])[:, 0], 1e-6)
+        weights[moves] /= np.maximum(first.seen(motion.tau[:, :, None])[0, :, 0], 1e-6)
         return replace(first, weights=weights)
 
     @cached_property
-    def _designs(self) -> list[JointColumns]:
-        own, block = -self.own, self.motion.block
+    def _designs(self) -> list[tuple[list[int], JointColumns]]:
+        """The joints of each limb and their columns."""
+        every, own, block = [list(limb.joints) for limb in self.limbs], -self.own, self.motion.block
         return [
-            JointColumns.of(x[:, :, :own], x[:, :, own:].transpose(1, 0, 2), self.rows.T[list(limb.joints)], block)
-            for limb, x in zip(self.limbs, self.columns, strict=True)
+            (joints, JointColumns.of(x[:, :, :own], x[:, :, own:].transpose(1, 0, 2), self.rows.T[joints], block))
+            for joints, x in zip(every, self.columns, strict=True)
         ]
 
-    def _fits(self, tau: Array, fold: IntArray | None) -> Iterator[tuple[Regression, Efforts, Fits]]:
-        """Yields the fits to each limb."""
-        for limb, design in zip(self.limbs, self._designs, strict=True):
-            efforts = design.products(tau[:, list(limb.joints)])
-            yield design.regression, efforts, design.regression.fit(efforts, self.weights[list(limb.joints)], fold)
-
-    def _relative(self, errors: Sequence[Array]) -> Array:
-        """Squared errors of each limb's joints, shape (..., joints, K), as those of the moving joints over their variance."""
-        every = of_all_joints(self.limbs, errors, axis=-2)[..., self.moves, :]
-        return np.asarray(every / positive(self.motion.tau.var(axis=0))[self.moves, None])
+    def _relative(self, tau: Array, errors: Callable[[Regression, Efforts, Array], Array]) -> Array:
+        """Squared errors of the moving joints over their efforts' variance, shape (..., moving joints, K)."""
+        every = [
+            errors(found.regression, found.products(tau[:, joints]), self.weights[joints, None])
+            for joints, found in self._designs
+        ]
+        variance = positive(self.motion.tau.var(axis=0))
+        return np.asarray((of_all_joints(self.limbs, every, axis=-2) / variance[:, None])[..., self.moves, :])
 
     @property
-    def _folds(self) -> IntArray:
+    def _fold(self) -> IntArray:
         """Fold of each block, shape (B,)."""
         blocks = int(self.motion.block.max()) + 1
         return np.asarray(np.arange(blocks) * min(_FOLDS, blocks) // blocks)
 
-    def errors(self, tau: Array) -> Array:
-        """Mean squared errors of fits to all samples, relative to the efforts' variance, shape (moving joints, K).
+    def seen(self, tau: Array, *, folds: bool = False) -> Array:
+        """Mean squared errors of a fit, or of those without one fold each, in what they have seen, over the efforts' variance.
 
         Args:
             tau: K versions of the efforts, shape (N, n, K) [N·m or N].
-        """
-        return self._relative([np.average(fits.squares, 0, found.count) for found, _, fits in self._fits(tau, None)])
 
-    def jackknifed(self, tau: Array) -> Array:
-        """The same of fits without one fold each, in what they have seen, shape (folds, moving joints, K)."""
-        fold = self._folds
-        return self._relative([found.seen(efforts, fits, fold) for found, efforts, fits in self._fits(tau, fold)])
+        Returns:
+            Shape (fits, moving joints, K).
+        """
+        fold = self._fold if folds else None
+        return self._relative(tau, lambda regression, efforts, weights: regression.seen(efforts, weights, fold))
 
     def held_out(self, tau: Array) -> list[Array]:
         """Errors of each block by fits that have not seen it, of each version of the efforts, shape (B, moving joints)."""
-        return list(self._relative([fits.squares for _, _, fits in self._fits(tau, self._folds)]).transpose(2, 0, 1))
+        fold = self._fold
+        held = self._relative(tau, lambda regression, efforts, weights: regression.fit(efforts, weights, fold).squares)
+        return list(held.transpose(2, 0, 1))
 
     def filtered(self, filter: Callable[[Array, float], Array], least: float) -> DelayProblem | None:
         """Returns the problem with filtered columns; None if the samples are too sparse.
@@ -287,9 +287,9 @@ def gained(before: Array, after: Array) -> tuple[float, float]:
 def _best_delay(problem: DelayProblem, late: Callable[[Array], Array]) -> tuple[float, float]:
     """The delay with the least error, and the half-width of its interval [s]."""
 
-    def scores(errors: Array) -> Array:
-        """Mean log errors, shape (..., K)."""
-        return np.asarray(np.log(positive(errors)).mean(axis=-2))
+    def scores(tried: Array, *, folds: bool = False) -> Array:
+        """Mean log errors, shape (fits, K)."""
+        return np.asarray(np.log(positive(problem.seen(late(tried), folds=folds))).mean(axis=1))
 
     def lowest(values: Array) -> float:
         """Minimum of the parabola through the lowest value and its neighbours."""
@@ -298,12 +298,11 @@ def _best_delay(problem: DelayProblem, late: Callable[[Array], Array]) -> tuple[
 
     tried = np.asarray(_GRID)
     for step in _STEPS:
-        seconds = float(tried[int(np.argmin(scores(problem.errors(late(tried)))))])
+        seconds = float(tried[int(np.argmin(scores(tried)[0]))])
         tried = np.asarray(seconds + step * _FINE)
-    tau = late(tried)
-    parts = np.array([lowest(own) for own in scores(problem.jackknifed(tau))])
+    parts = np.array([lowest(own) for own in scores(tried, folds=True)])
     half = _ERRORS * max(float(np.sqrt(len(parts) - 1) * parts.std()), _RESOLUTION)
-    return lowest(scores(problem.errors(tau))), half
+    return lowest(scores(tried)[0]), half
 
 
 def _low_pass(problem: DelayProblem, tau: Array, seconds: float, cutoff: float) -> float | None:

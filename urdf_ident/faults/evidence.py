@@ -11,7 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..linalg import Array, IntArray, positive, rms
+from ..linalg import Array, positive, rms
+from ..model.rigid_bodies import regressor
+from ..model.robot import Robot
+from ..model.row_groups import Limb, spanning_anywhere
 from .friction import scaled_friction
 from .interpretation import Interpretation
 from .motion_samples import MotionSamples
@@ -35,6 +38,8 @@ EXACT = 5e-3
 MATERIAL = 0.05
 #: Usual error of the calibration of torques, a fraction: torque constants and sensors are calibrated to a few per cent.
 CALIBRATED = 0.03
+#: Poses at which the inertia of each joint is computed.
+_POSES = 12
 #: Number of folds; each leaves out every ``_FOLDS``-th block.
 _FOLDS = 5
 
@@ -44,37 +49,40 @@ class RigidEvidence:
     """The regression of the efforts of a limb's joints on one interpretation of the motion.
 
     Attributes:
-        limb: The joints.
-        regression: Of their rows.
+        limb: The limb.
+        regression: Of the rows of its joints.
         efforts: Products with the efforts of all joints of the robot.
-        kept: Inertial parameters that the shared columns belong to, shape (m,).
-        scale: Scale factors by which they were divided, shape (m,); infinite where a column is zero.
+        scale: Scale factors by which independent columns of its bodies were divided, infinite where one is zero, shape (m,).
+        inertia: Mean torque of each joint by the inertia of these, at its RMS acceleration, shape (joints, m).
         sizes: Root mean square of each effort about its mean, where a joint moves, shape (n, efforts) [N·m or N].
     """
 
-    limb: Sequence[int]
+    limb: Limb
     regression: Regression
     efforts: Efforts
-    kept: IntArray
     scale: Array
+    inertia: Array
     sizes: Array
 
     @classmethod
-    def of(
-        cls, motion: MotionSamples, limb: Sequence[int], inertial: Array, kept: IntArray, springs: Sequence[int] = ()
-    ) -> RigidEvidence:
+    def of(cls, limb: Limb, robot: Robot, motion: MotionSamples, springs: Sequence[int] = ()) -> RigidEvidence:
         """Computes the regression of a motion.
 
         Args:
-            limb: The joints.
-            inertial: Independent columns of the regressor, shape (N, joints, m).
-            kept: Inertial parameters that they belong to, shape (m,).
+            robot: The limb's, perhaps with another gravity.
             springs: Joints with a spring or balancer.
         """
-        scale = column_scale(inertial)
-        rows = motion.glides.T[list(limb)]
-        design = JointColumns.of(inertial / scale, scaled_friction(motion, limb, springs=springs), rows, motion.block)
-        return cls(limb, design.regression, design.products(motion.tau[:, None, :]), kept, scale, motion.sizes)
+        kept, joints, (q, v, a) = spanning_anywhere(limb.robot)[0], list(limb.joints), motion.of(limb.joints)
+        inertial = regressor(robot, q, v, a)[:, :, kept]
+        scale, friction = column_scale(inertial), scaled_friction(motion, joints, springs=springs)
+        design = JointColumns.of(inertial / scale, friction, motion.glides.T[joints], motion.block)
+        # of each joint by its own acceleration alone, mean over some poses
+        poses = np.repeat(q[:: max(1, len(q) // _POSES)], robot.n, axis=0)
+        unit = np.tile(np.eye(robot.n), (len(poses) // robot.n, 1))
+        torque = regressor(robot.with_gravity(np.zeros(3)), poses, np.zeros_like(poses), unit)[:, :, kept]
+        own = torque.reshape(-1, robot.n, robot.n, len(kept))[:, range(robot.n), range(robot.n)].mean(axis=0)
+        inertia = own * rms(a, 0)[:, None] / scale
+        return cls(limb, design.regression, design.products(motion.tau[:, None, :]), scale, inertia, motion.sizes)
 
     @property
     def nbytes(self) -> int:
@@ -83,7 +91,7 @@ class RigidEvidence:
 
     def read(self, readings: Sequence[Interpretation]) -> Array:
         """Factor of each logged effort in each row, shape (joints, n, H)."""
-        return np.stack([item.effort_map()[list(self.limb)] for item in readings], axis=2)
+        return np.stack([item.effort_map()[list(self.limb.joints)] for item in readings], axis=2)
 
     def size_of(self, efforts: Array) -> Array:
         """RMS of the interpreted efforts about their means, at least :meth:`exact_of`, shape (joints, H) [N·m or N].
@@ -93,7 +101,7 @@ class RigidEvidence:
         Args:
             efforts: Factor of each logged effort in each row, shape (joints, n, H).
         """
-        found = np.einsum("ieh,ie->ih", np.abs(efforts), self.sizes[list(self.limb)])
+        found = np.einsum("ieh,ie->ih", np.abs(efforts), self.sizes[list(self.limb.joints)])
         return np.asarray(np.maximum(found, positive(self.exact_of(efforts))))
 
     def exact_of(self, efforts: Array) -> Array:
@@ -105,28 +113,29 @@ class RigidEvidence:
         return np.asarray(EXACT * np.einsum("ieh,e->ih", np.abs(efforts), np.diag(self.sizes)))
 
     def fit(self, efforts: Array, *, held_out: bool = True, weights: Array | None = None) -> tuple[Fits, Array]:
-        """Fits interpretations of the efforts whose rows have the same sizes.
+        """Fits interpretations of the efforts.
 
         Args:
             efforts: Factor of each logged effort in each row, shape (joints, n, H).
             held_out: Whether the squared errors are of fits that have not seen a block; otherwise of one fit to all.
-            weights: One over the variance of each row, shape (joints,); by default of usual residuals.
+            weights: One over the variance of each row, shape (joints, H); by default of usual residuals.
 
         Returns:
             The fits, and the RMS error over that of the row's effort about its mean, at least :data:`EXACT`, shape (joints, H).
         """
         size, count = self.size_of(efforts), self.regression.count
         fold = np.arange(len(count)) % min(_FOLDS, len(count)) if held_out else None
-        weights = 1 / (self._usual * size[:, 0]) ** 2 if weights is None else weights
+        weights = 1 / (self._usual * size) ** 2 if weights is None else weights
         fits = self.regression.fit(self.efforts.read(efforts), weights, fold)
         left = np.maximum(np.sqrt(np.average(fits.squares, 0, count)), self.exact_of(efforts)) / size
         return fits, np.asarray(left)
 
     @cached_property
     def _usual(self) -> Array:
-        """Relative residuals of the rows with the efforts as logged, for weights, shape (joints,)."""
-        as_logged, size = np.eye(len(self.sizes))[list(self.limb), :, None], np.diag(self.sizes)[list(self.limb)]
-        return np.asarray(np.clip(self.fit(as_logged, weights=1 / size**2)[1][:, 0], *_USUAL))
+        """Relative residuals of the rows with the efforts as logged, for weights, shape (joints, 1)."""
+        joints = list(self.limb.joints)
+        as_logged, size = np.eye(len(self.sizes))[joints, :, None], np.diag(self.sizes)[joints, None]
+        return np.asarray(np.clip(self.fit(as_logged, weights=1 / size**2)[1], *_USUAL))
 
 
 def column_scale(columns: Array) -> Array:

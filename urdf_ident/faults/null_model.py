@@ -21,7 +21,7 @@ from .evidence import TRUSTED
 from .friction import direction, reversal_columns
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
-from .regression import LEAST_RIDGE, Equations, JointColumns, RowEquations
+from .regression import LEAST_RIDGE, Equations, JointColumns
 
 #: Steps of the estimate of the variances; the last of them change the statistics by less than a per cent.
 _STEPS = 15
@@ -131,7 +131,7 @@ class NullModel:
             penalty = np.full(len(self.kind), LEAST_RIDGE * len(self.design.order))
             for kind, which in effects.items():
                 penalty[which] = noise / variances[kind]
-            equations = RowEquations.of(gram, m, penalty).together(np.ones(joints))
+            equations = Equations.of(gram, m, penalty)
             theta, own = equations.solve(moments)
             diagonal = equations.own_diagonal  # of C
             for kind, which in effects.items():
@@ -204,7 +204,7 @@ class NullModel:
         acts = [np.any(columns != 0, axis=(0, 2))[self.moving] for columns in groups]
         acting = [tuple(np.flatnonzero(of_group).tolist()) or (0,) for of_group in acts]
         for rows, members in grouped((rows, k) for k, rows in enumerate(acting)).items():
-            equations, joints = self.solution.equations.of_rows(rows), [self.moving[k] for k in rows]
+            joints = [self.moving[k] for k in rows]
             weights, residual = (x[list(rows)][:, order, None] for x in (self.weights, self.residual))
             design = np.split(self.design.columns[list(rows)][:, order].swapaxes(1, 2), ends[:-1], axis=2)  # [X Z]ᵀ in blocks
             for some in batches(members, AT_ONCE, lambda k: groups[k].shape[2]):
@@ -212,7 +212,7 @@ class NullModel:
                 # [X Z]ᵀ F_b and C [X Z]ᵀ F_b of all groups, shape (rows, m + k, K, B)
                 pairs = zip(design, np.split(columns, ends[:-1], axis=1), strict=True)
                 moments = np.stack([x @ y for x, y in pairs], axis=3)
-                theta, own = equations.solve(moments.reshape(*moments.shape[:2], -1))
+                theta, own = self.solution.equations.solve(moments.reshape(*moments.shape[:2], -1), list(rows))
                 solved = np.concatenate([np.broadcast_to(theta, (len(rows), *theta.shape)), own], axis=1).reshape(moments.shape)
                 score, end = sums(columns * residual), 0
                 for k in some:

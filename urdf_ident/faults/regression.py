@@ -24,11 +24,11 @@ _UNSEEN = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class RowEquations:
-    """Normal equations of each row for one or more fits (leading dimensions), its own columns eliminated.
+class Equations:
+    """Normal equations of the rows of one or more fits (leading dimensions), the own columns of each row eliminated.
 
     Attributes:
-        own: Inverses for the own columns, shape (..., n, k, k).
+        own: Inverses for the own columns of each row, shape (..., n, k, k).
         along: Their coefficients for each shared column, shape (..., n, k, m).
         rest: Equations of the shared columns, own ones eliminated, shape (..., n, m, m).
         squares: Of the shared columns, shape (..., n, m).
@@ -40,7 +40,7 @@ class RowEquations:
     squares: Array
 
     @classmethod
-    def of(cls, gram: Array, shared: int, penalty: Array) -> RowEquations:
+    def of(cls, gram: Array, shared: int, penalty: Array) -> Equations:
         """Eliminates the own columns.
 
         Args:
@@ -53,57 +53,67 @@ class RowEquations:
         rest = gram[..., :m, :m] - gram[..., :m, m:] @ along
         return cls(own, along, rest, np.diagonal(gram, axis1=-2, axis2=-1)[..., :m])
 
-    def together(self, weights: Array) -> Equations:
-        """Returns the equations of all rows, weighted by one over their variances, shape (n,)."""
-        squares, rest = weights @ self.squares, np.einsum("i,...ikl->...kl", weights, self.rest)
-        # the coefficient of a column that a fit does not observe stays near zero
-        ridge = np.asarray(LEAST_RIDGE * np.maximum(squares, positive(_UNSEEN * squares.max(initial=0.0))))
-        shared = np.asarray(np.linalg.inv(rest + ridge[..., None] * np.eye(len(rest.T))))
-        return Equations(self.own, self.along, shared, ridge, weights)
+    def fits(self, weights: Array, moments: Array) -> Array:
+        """Solves F fits for H right-hand sides, those of each of W groups with weights of the rows of its own.
 
+        Args:
+            weights: One over the variance of each row, shape (n, W).
+            moments: Products of the columns [shared | own] with the right-hand sides, shape (F, n, p, H).
 
-@dataclass(frozen=True, eq=False)
-class Equations:
-    """Normal equations of one or more fits (leading dimensions), factored.
+        Returns:
+            Coefficients, shape (F, n, p, H).
+        """
+        rest = self._eliminated(moments)
+        sides = np.einsum("iw,fikwg->wfkg", weights, rest.reshape(*rest.shape[:3], weights.shape[1], -1))
+        squares, matrices = (np.tensordot(weights, x, (0, 1)) for x in (self.squares, self.rest))
+        theta = np.linalg.solve(matrices + _ridge(squares)[..., None] * np.eye(rest.shape[2]), sides)
+        theta = theta.transpose(1, 2, 0, 3).reshape(len(rest), -1, rest.shape[3])
+        own = self._completed(theta, moments)
+        return np.concatenate([np.broadcast_to(theta[:, None], (*own.shape[:2], *theta.shape[1:])), own], axis=2)
 
-    Attributes:
-        own: Inverses for the own columns of each row, shape (..., n, k, k).
-        along: Their coefficients for each shared column, shape (..., n, k, m).
-        shared: Inverse for the shared columns, own ones eliminated, shape (..., m, m).
-        ridge: Of the shared columns, shape (..., m).
-        weights: Of the rows, shape (n,).
-    """
+    @cached_property
+    def ridge(self) -> Array:
+        """Ridge of the shared columns of one fit with rows of equal weights, shape (m,)."""
+        return _ridge(self.squares.sum(axis=0))
 
-    own: Array
-    along: Array
-    shared: Array
-    ridge: Array
-    weights: Array
-
-    def of_rows(self, rows: Sequence[int]) -> Equations:
-        """The equations for right-hand sides that are 0 in all other rows."""
-        some = list(rows)
-        return replace(self, own=self.own[some], along=self.along[some], weights=self.weights[some])
+    @cached_property
+    def shared(self) -> Array:
+        """Inverse for the shared columns of this fit, shape (m, m)."""
+        return np.asarray(np.linalg.inv(self.rest.sum(axis=0) + np.diag(self.ridge)))
 
     @property
     def own_diagonal(self) -> Array:
-        """Diagonal of the inverse at the own columns, shape (..., n, k), where all weights are 1."""
-        shared = np.sum((self.along @ self.shared[..., None, :, :]) * self.along, axis=-1)
-        return np.asarray(np.diagonal(self.own, axis1=-2, axis2=-1) + shared)
+        """Diagonal of the inverse of this fit at the own columns, shape (n, k)."""
+        shared = np.sum((self.along @ self.shared) * self.along, axis=2)
+        return np.asarray(np.diagonal(self.own, axis1=1, axis2=2) + shared)
 
-    def solve(self, moments: Array) -> tuple[Array, Array]:
-        """Solves for several right-hand sides.
+    def solve(self, moments: Array, rows: Sequence[int] | slice = slice(None)) -> tuple[Array, Array]:
+        """Solves this fit for several right-hand sides.
 
         Args:
-            moments: Products of the columns [shared | own] with them, shape (..., n, p, H).
+            moments: Products of the columns [shared | own] with them in some rows, shape (rows, p, H); 0 in all others.
+            rows: These rows.
 
         Returns:
-            Coefficients of the shared columns, shape (..., m, H), and of each row's own, shape (..., n, k, H).
+            Coefficients of the shared columns, shape (m, H), and of these rows' own, shape (rows, k, H).
         """
+        some = replace(self, own=self.own[rows], along=self.along[rows])
+        theta = self.shared @ some._eliminated(moments).sum(axis=0)
+        return theta, some._completed(theta, moments)
+
+    def _eliminated(self, moments: Array) -> Array:
+        """Right-hand sides of the shared columns, shape (..., n, m, H)."""
         m = self.along.shape[-1]
-        rest = moments[..., :m, :] - self.along.swapaxes(-1, -2) @ moments[..., m:, :]
-        theta = self.shared @ np.einsum("i,...ikh->...kh", self.weights, rest)
-        return theta, self.own @ moments[..., m:, :] - self.along @ theta[..., None, :, :]
+        return np.asarray(moments[..., :m, :] - self.along.swapaxes(-1, -2) @ moments[..., m:, :])
+
+    def _completed(self, theta: Array, moments: Array) -> Array:
+        """Coefficients of each row's own columns, shape (..., n, k, H), given those of the shared ones, shape (..., m, H)."""
+        return np.asarray(self.own @ moments[..., self.along.shape[-1] :, :] - self.along @ theta[..., None, :, :])
+
+
+def _ridge(squares: Array) -> Array:
+    """Ridge of shared columns by their squares, shape (..., m): coefficients that a fit does not see stay near zero."""
+    return np.asarray(LEAST_RIDGE * np.maximum(squares, positive(_UNSEEN * squares.max(axis=-1, keepdims=True, initial=0.0))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,20 +226,21 @@ class Regression:
 
         Args:
             efforts: Their products.
-            weights: One over the variance of each row, shape (n,).
+            weights: One over the variance of each row, the same for all readings or of each, shape (n, 1) or (n, H).
             fold: Fold of each block, shape (B,); one fit to all blocks by default.
         """
         moments = efforts.moments.sum(axis=0)[None]
         if fold is not None:
             moments = moments - _of_folds(efforts.moments, fold)
-        theta, own = self._equations(fold).together(weights).solve(moments)
-        shared = np.broadcast_to(theta[:, None], (*own.shape[:2], *theta.shape[1:]))
-        x = np.concatenate([shared, own], axis=2)
+        x = self._equations(fold).fits(weights, moments)
         errors = _squares(self.gram, efforts, x if fold is None else x[fold])
         return Fits(x, errors / self.count[:, None, None])
 
-    def seen(self, efforts: Efforts, fits: Fits, fold: IntArray) -> Array:
-        """Mean squared errors of fits in what each has seen, shape (F, n, H): in all blocks less in those of its fold."""
+    def seen(self, efforts: Efforts, weights: Array, fold: IntArray | None = None) -> Array:
+        """Mean squared errors of the fits of :meth:`fit` in what each has seen, shape (F, n, H)."""
+        fits = self.fit(efforts, weights, fold)
+        if fold is None:
+            return np.average(fits.squares, 0, self.count)[None]
         whole = _squares(self.total, Efforts(efforts.moments.sum(axis=0), efforts.squares.sum(axis=0)), fits.x)
         held, counts = (_of_folds(x, fold) for x in (fits.squares * self.count[:, None, None], self.count))
         return np.asarray(np.maximum(whole - held, 0.0) / (self.count.sum() - counts)[:, None, None])
@@ -239,7 +250,7 @@ class Regression:
         edge = efforts.moments
         return np.block([[self.gram, edge], [edge.swapaxes(2, 3), efforts.squares[..., None]]])
 
-    def _equations(self, fold: IntArray | None) -> RowEquations:
+    def _equations(self, fold: IntArray | None) -> Equations:
         """Those of all blocks, or of all but one fold each, shape (F, ...); their own columns do not depend on the efforts."""
         key = None if fold is None else fold.tobytes()
         if key not in self._known:
@@ -247,11 +258,11 @@ class Regression:
             if fold is not None:
                 gram, counts = gram - _of_folds(self.gram, fold), counts - _of_folds(self.count, fold)
             penalty = np.broadcast_to((_RIDGE * counts)[:, None], (len(gram), gram.shape[-1] - self.shared))
-            self._known[key] = RowEquations.of(gram, self.shared, penalty)
+            self._known[key] = Equations.of(gram, self.shared, penalty)
         return self._known[key]
 
     @cached_property
-    def _known(self) -> dict[bytes | None, RowEquations]:
+    def _known(self) -> dict[bytes | None, Equations]:
         return {}
 
 

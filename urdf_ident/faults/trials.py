@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from ..grouping import grouped
-from ..linalg import Array, BoolArray, IntArray, positive, rms, unit_columns, white_noise
-from ..model.rigid_bodies import regressor
+from ..linalg import Array, BoolArray, positive, rms, unit_columns, white_noise
 from ..model.robot import Robot
-from ..model.row_groups import Limb, limbs, of_all_joints, spanning_anywhere
+from ..model.row_groups import Limb, limbs, of_all_joints
 from ..samples import TESTING_REVERSALS, distinct_reversals, one_way
 from .evidence import MATERIAL, RigidEvidence, gains
 from .friction import DISSIPATES, VISCOUS, column_starts
@@ -24,16 +23,12 @@ from .interpretation import Interpretation
 from .motion_samples import MotionSamples, sampler, travels
 from .thinned_logs import Logs, thinned
 
-T = TypeVar("T", Array, RigidEvidence)
-
 #: Friction drives the joint if its mean power, over RMS torque times RMS velocity, is materially negative and by this many
 #: jackknife standard errors over the folds; a joint's inertia is negative if its torque is, in the same way. Four errors of a
 #: normal number are exceeded by chance once in 30 000 joints.
 _ERRORS = 4.0
-#: Largest memory of the cached regressors, and of the cached Gram matrices: hundreds are tried, most of them once [bytes].
+#: Largest memory of the Gram matrices that are kept: hundreds of motions are tried, most of them once [bytes].
 _CACHE_BYTES = 2**25
-#: Poses at which the inertia of each joint is computed.
-_POSES = 12
 #: Penalty for a row whose friction drives it or whose inertia is negative, in the sum of the rows' log relative residuals.
 PENALTY = 1.5
 #: Minimum number of samples. Each gives one equation per joint, and each joint has about 13 unknowns: a fit to four of five
@@ -106,7 +101,6 @@ class Trials:
     robot: Robot
     samples: MotionSamples
     late: Callable[[float], Array]
-    _columns: dict[tuple[object, ...], Array] = field(default_factory=dict)
     _evidence: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
     _of_limbs: dict[tuple[object, ...], Score] = field(default_factory=dict)
     _scores: dict[Interpretation, Score] = field(default_factory=dict)
@@ -176,22 +170,20 @@ class Trials:
         return self.scores([interpretation])[0]
 
     def scores(self, interpretations: Sequence[Interpretation]) -> list[Score]:
-        """Evaluates interpretations; rows of a limb that they read alike only once, those with the same motion together."""
+        """Evaluates interpretations: rows of a limb that they read alike once, those with the same motion together."""
         new = [item for item in dict.fromkeys(interpretations) if item not in self._scores]
         for limb in self.limbs:
             some = {(item.motion(limb.joints), item.efforts(limb.joints)): item for item in new}
             missing = [(motion, item) for (motion, efforts), item in some.items() if (motion, efforts) not in self._of_limbs]
             for group in grouped(missing).values():
-                # interpretations that differ only in signs have the same weights and share one solution
-                alike = grouped((tuple((e, abs(by)) for e, by in item.efforts(limb.joints)), item) for item in group)
-                for items in alike.values():
-                    self._score_alike(limb, items)
+                self._score_motion(limb, group)
         for item in new:
             parts = [self._of_limbs[item.motion(limb.joints), item.efforts(limb.joints)] for limb in self.limbs]
             self._scores[item] = Score._make(of_all_joints(self.limbs, some) for some in zip(*parts, strict=True))
         return [self._scores[item] for item in interpretations]
 
-    def _score_alike(self, limb: Limb, items: list[Interpretation]) -> None:
+    def _score_motion(self, limb: Limb, items: list[Interpretation]) -> None:
+        """Evaluates readings of the efforts of a limb that have one motion."""
         evidence, joints = self.evidence(items[0], limb), list(limb.joints)
         moves, efforts, regression = self.moves[joints], evidence.read(items), evidence.regression
         size, (fits, left) = evidence.size_of(efforts), evidence.fit(efforts)
@@ -204,8 +196,7 @@ class Trials:
             power += np.sum(x[:, :, own] * mean[:, m + k + VISCOUS, own][None, :, :, None], axis=2) / size
             rotor += x[:, :, m + k] * mean[:, m + k, m + k][None, :, None] / size
         driven = clearly_negative(power) & self._separable[joints, None]
-        theta = x[:, 0, :m]
-        inertia = np.tensordot(theta, self._inertia(items[0], limb, evidence), axes=(1, 1)).swapaxes(1, 2) / size + rotor
+        inertia = evidence.inertia @ x[:, 0, :m] / size + rotor
         # smaller than what is unexplained, it may be friction that the laws do not describe
         negative = clearly_negative(inertia) & (inertia.mean(axis=0) < -left) & moves[:, None]
         for k, item in enumerate(items):
@@ -230,13 +221,16 @@ class Trials:
         return float(np.log(self.in_sample(interpretation)).sum())
 
     def evidence(self, interpretation: Interpretation, limb: Limb) -> RigidEvidence:
-        """Returns the regression of an interpretation's motion of a limb."""
-
-        def make() -> RigidEvidence:
-            moved, columns = self._moved(interpretation), self._regressor(interpretation, limb)
-            return RigidEvidence.of(moved, limb.joints, columns, _independent(limb), interpretation.springs)
-
-        return _cached(self._evidence, interpretation.motion(limb.joints), make)
+        """Returns the regression of an interpretation's motion of a limb; the last ones are kept."""
+        known, key = self._evidence, interpretation.motion(limb.joints)
+        if key not in known:
+            gravity = interpretation.gravity
+            robot = limb.robot if gravity is None else limb.robot.with_gravity(gravity)
+            known[key] = RigidEvidence.of(limb, robot, self._moved(interpretation), interpretation.springs)
+        known[key] = known.pop(key)
+        while len(known) > 1 and sum(kept.nbytes for kept in known.values()) > _CACHE_BYTES:
+            known.pop(next(iter(known)))
+        return known[key]
 
     def _moved(self, interpretation: Interpretation) -> MotionSamples:
         delay = interpretation.delay
@@ -258,66 +252,6 @@ class Trials:
         for j, _, _ in interpretation.counted:
             signs[:, j] = moved.signs_along(np.eye(len(sign))[j])
         return moved
-
-    def _regressor(self, interpretation: Interpretation, limb: Limb) -> Array:
-        """The regressor of an interpretation; it is linear in gravity and in one over the square of the stretch."""
-        base = replace(interpretation, gravity=None, stretch=1.0, delay=0.0, springs=())
-        if interpretation.gravity is None and interpretation.stretch == 1.0:
-            return self._moving_regressor(base, limb)
-        still = gravity = self._still_regressor(base, limb)
-        if interpretation.gravity is not None:
-            along = (g * self._still_regressor(base, limb, axis) for axis, g in enumerate(interpretation.gravity) if g)
-            gravity = sum(along, start=np.zeros_like(still))
-        return np.asarray(gravity + (self._moving_regressor(base, limb) - still) / interpretation.stretch**2)
-
-    def _inertia(self, interpretation: Interpretation, limb: Limb, evidence: RigidEvidence) -> Array:
-        """Mean torque of each joint by the inertia of the bodies that it moves, at its RMS acceleration, shape (joints, m)."""
-        base = replace(interpretation, gravity=None, stretch=1.0, delay=0.0, springs=())
-        size = rms(self._moved(base).a[:, list(limb.joints)], 0)
-        return self._inertia_regressor(base, limb) * size[:, None] / interpretation.stretch**2 / evidence.scale
-
-    def _moving_regressor(self, base: Interpretation, limb: Limb) -> Array:
-        """Of the whole motion, independent columns, shape (N, joints, m)."""
-
-        def make() -> Array:
-            return regressor(limb.robot, *self._moved(base).of(limb.joints))[:, :, _independent(limb)]
-
-        return _cached(self._columns, (*base.motion(limb.joints), "moving"), make)
-
-    def _still_regressor(self, base: Interpretation, limb: Limb, axis: int | None = None) -> Array:
-        """Of gravity alone, that of the robot or one of 1 m/s² along an axis of the base, shape (N, joints, m)."""
-
-        def make() -> Array:
-            q, _, _ = self._moved(base).of(limb.joints)
-            robot, rest = limb.robot if axis is None else limb.robot.with_gravity(np.eye(3)[axis]), np.zeros_like(q)
-            return regressor(robot, q, rest, rest)[:, :, _independent(limb)]
-
-        return _cached(self._columns, (*base.motion(limb.joints), "still", axis), make)
-
-    def _inertia_regressor(self, base: Interpretation, limb: Limb) -> Array:
-        """Of each joint's torque by its own acceleration of 1 rad/s² (m/s²), mean over some poses, shape (joints, m)."""
-
-        def make() -> Array:
-            n, q = limb.robot.n, self._moved(base).q[:, list(limb.joints)]
-            poses = np.repeat(q[:: max(1, len(q) // _POSES)], n, axis=0)
-            rest, unit = np.zeros_like(poses), np.tile(np.eye(n), (len(poses) // n, 1))
-            torque = regressor(limb.robot.with_gravity(np.zeros(3)), poses, rest, unit)[:, :, _independent(limb)]
-            return np.asarray(torque.reshape(-1, n, n, torque.shape[2])[:, range(n), range(n)].mean(axis=0))
-
-        return _cached(self._columns, (*base.motion(limb.joints), "inertia"), make)
-
-
-def _independent(limb: Limb) -> IntArray:
-    """Independent inertial columns of a limb, which span all others, shape (m,)."""
-    return spanning_anywhere(limb.robot)[0]
-
-
-def _cached(cache: dict[tuple[object, ...], T], key: tuple[object, ...], make: Callable[[], T]) -> T:
-    """Returns the cached value of a key, of the last ones that :data:`_CACHE_BYTES` has room for."""
-    cache[key] = cache.pop(key) if key in cache else make()
-    while len(cache) > 1 and sum(kept.nbytes for kept in cache.values()) > _CACHE_BYTES:
-        cache.pop(next(iter(cache)))
-    return cache[key]
 
 
 @dataclass(frozen=True, eq=False)
