@@ -20,6 +20,7 @@ from urdf_ident.faults.trials import LogGroup
 from urdf_ident.faults.urdf_bodies import UrdfBodies
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.linalg import Array
+from urdf_ident.model.row_groups import Limb, limbs
 from urdf_ident.pipeline.checked_logs import refuse_contradictions, with_contradictions
 from urdf_ident.pipeline.inspect import examine_logs
 from urdf_ident.project import parse_project
@@ -102,6 +103,45 @@ def test_joints_that_are_moved_alike_are_no_copied_column(copied: bool) -> None:
     effort = tau + 0.02 * tau.std(axis=0) * np.random.default_rng(0).standard_normal(tau.shape)
     (found,) = found_in(Recording("log", ARM.joints, t, q, effort=effort), robot=ARM)
     assert ("position-twice" in {item.id for item in found}) == copied
+
+
+def two_arms() -> Robot:
+    """Two arms on one base."""
+    left, right = (re.sub(r"(<robot.*?>|</robot>)\n?", "", arm_urdf(axes, fixed_tip=False)) for axes in ("zyy", "zyx"))
+    right = re.sub(r'"([jl])(\d)"', r'"right_\1\2"', right).replace('<link name="base"/>', "")
+    return Robot.from_urdf(f'<robot name="both">{left}{right}</robot>')
+
+
+def test_limbs_are_examined_apart_as_if_together() -> None:
+    robot = two_arms()
+    made = condition(log_of(robot, seed=4), robot)
+    apart, whole = (LogGroup(robot, [(made.segments, made.cutoff)]).trials() for _ in range(2))
+    assert [limb.joints for limb in apart.limbs] == [(0, 1, 2), (3, 4, 5)]
+    assert [limb.joints for limb in limbs(robot, np.eye(6) + np.eye(6)[[1, 0, 3, 2, 4, 5]])] == [(0, 1, 2, 3, 4, 5)]
+    whole.limbs = (Limb(tuple(range(6)), robot, np.arange(60)),)
+    as_logged = Interpretation.as_logged(6)
+    tried = [
+        as_logged,
+        as_logged.scaled("effort_factor", (1,), -1.0),
+        as_logged.scaled("position_factor", (4,), -1.0),
+        replace(as_logged, effort_order=(0, 4, 2, 3, 1, 5)),
+        replace(as_logged, position_order=(0, 4, 2, 3, 1, 5), zero=(0.0, 0.3, 0.0, 0.0, 0.0, 0.0)),
+        replace(as_logged, gravity=(0.0, -9.81, 0.0), stretch=1.25, delay=0.02),
+    ]
+    for item in tried:
+        one, other = (trials.score(item) for trials in (apart, whole))
+        assert one.left == pytest.approx(other.left, rel=1e-3)
+        assert (one.impossible == other.impossible).all()
+        left = [UrdfBodies(trials, as_logged).left(item) for trials in (apart, whole)]
+        assert left[0] == pytest.approx(left[1], rel=1e-3)
+
+
+def test_efforts_of_two_limbs_are_exchanged() -> None:
+    robot = two_arms()
+    recording = log_of(robot, seed=4)
+    (found,) = told([replace(recording, effort=recording.effort[:, [0, 4, 2, 3, 1, 5]])], robot)
+    assert {item.id for item in found} == {"joints-exchanged"}
+    assert found[0].joints == ("j2", "right_j2")
 
 
 def test_a_cause_that_the_urdf_settles_has_its_own_gain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,11 @@ class RigidEvidence:
         """Memory of the Gram matrices [bytes]."""
         return self.regression.gram.nbytes + self.efforts.moments.nbytes
 
+    @property
+    def size(self) -> Array:
+        """Root mean square of each effort about its mean, where its own joint moves, shape (n,) [N·m or N]."""
+        return np.asarray(np.diag(self.sizes))
+
     def read(self, readings: Sequence[Interpretation]) -> Array:
         """Factor of each logged effort in each row, shape (joints, n, H)."""
         return np.stack([item.effort_map()[list(self.limb.joints)] for item in readings], axis=2)
@@ -110,7 +115,7 @@ class RigidEvidence:
         It follows their variation where their own joints move: while the joint they are interpreted as moves, an effort may
         hardly vary (joints move one after the other), and would be easy to explain.
         """
-        return np.asarray(EXACT * np.einsum("ieh,e->ih", np.abs(efforts), np.diag(self.sizes)))
+        return np.asarray(EXACT * np.einsum("ieh,e->ih", np.abs(efforts), self.size))
 
     def fit(self, efforts: Array, *, held_out: bool = True, weights: Array | None = None) -> tuple[Fits, Array]:
         """Fits interpretations of the efforts.
@@ -134,12 +139,12 @@ class RigidEvidence:
     def _usual(self) -> Array:
         """Relative residuals of the rows with the efforts as logged, for weights, shape (joints, 1)."""
         joints = list(self.limb.joints)
-        as_logged, size = np.eye(len(self.sizes))[joints, :, None], np.diag(self.sizes)[joints, None]
-        return np.asarray(np.clip(self.fit(as_logged, weights=1 / size**2)[1], *_USUAL))
+        as_logged = np.eye(len(self.sizes))[joints, :, None]
+        return np.asarray(np.clip(self.fit(as_logged, weights=1 / self.size[joints, None] ** 2)[1], *_USUAL))
 
 
 def column_scale(columns: Array) -> Array:
-    """Returns the RMS of columns of all rows, shape (N, n, m), infinite where one is zero, shape (m,)."""
+    """Returns the RMS of the columns of all rows, infinite where one is zero, shape (m,); columns of shape (N, n, m)."""
     scale = rms(columns, (0, 1))
     return np.where(scale > 1e-9 * scale.max(initial=0.0), scale, np.inf)
 

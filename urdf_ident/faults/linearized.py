@@ -19,7 +19,7 @@ from ..samples import one_way
 from ..signals.filters import lowpass
 from .evidence import TRUSTED, column_scale
 from .friction import OF_ONE, VISCOUS, friction_columns, scaled_friction
-from .motion_samples import MotionSamples, efforts_in_time, jerks
+from .motion_samples import MotionSamples, in_time
 from .regression import JointColumns
 from .thinned_logs import ThinnedPiece
 from .trials import Trials
@@ -65,32 +65,24 @@ class LinearizedCase:
     @classmethod
     def of(cls, trials: Trials) -> LinearizedCase:
         """Fits bodies and friction to all samples as logged."""
-        samples, n, parameters, every = trials.samples, trials.robot.n, trials.robot.n_inertial, trials.as_logged
-        friction, weights = scaled_friction(samples, range(n)), 1 / (np.clip(every.left, *TRUSTED) * every.size) ** 2
-        columns, theta, drag = np.zeros((len(samples), n, parameters)), np.zeros(parameters), np.zeros((n, friction.shape[2]))
-        bodies, load_friction = np.zeros((2, *samples.q.shape))
+        samples, n, left, size = trials.samples, trials.robot.n, trials.as_logged.left, trials.as_logged.size
+        friction, weights = scaled_friction(samples, range(n)), 1 / (np.clip(left, *TRUSTED) * size) ** 2
+        theta, drag, (bodies, loaded) = (
+            np.zeros(trials.robot.n_inertial),
+            np.zeros_like(friction[:, 0]),
+            np.zeros((2, *samples.q.shape)),
+        )
+        columns = np.zeros((len(samples), n, len(theta)))
         for limb in trials.limbs:
             joints, kept = list(limb.joints), spanning_anywhere(limb.robot)[0]
-            own = regressor(limb.robot, *samples.of(limb.joints))[:, :, kept]
-            scale = column_scale(own)
-            x, drag[joints], bodies[:, joints], load_friction[:, joints] = _with_load(
-                samples, joints, own / scale, friction[joints], weights[joints]
-            )
-            columns[:, np.array(joints)[:, None], limb.columns[kept]], theta[limb.columns[kept]] = own, x / scale
+            own, places = regressor(limb.robot, *samples.of(joints))[:, :, kept], limb.columns[kept]
+            scale, of_rows = column_scale(own), (friction[joints], weights[joints])
+            x, drag[joints], bodies[:, joints], loaded[:, joints] = _with_load(samples, joints, own / scale, *of_rows)
+            columns[:, np.array(joints)[:, None], places], theta[places] = own, x / scale
         scale = column_scale(columns)
         active = np.isfinite(scale)
-        return cls(
-            trials,
-            every.left,
-            every.size,
-            columns[:, :, active] / scale[active],
-            active,
-            friction,
-            theta,
-            bodies,
-            drag,
-            load_friction,
-        )
+        inertial = columns[:, :, active] / scale[active]
+        return cls(trials, left, size, inertial, active, friction, theta, bodies, drag, loaded)
 
     @property
     def robot(self) -> Robot:
@@ -162,7 +154,7 @@ class LinearizedCase:
 
         That of the measured efforts would explain their own errors.
         """
-        q, v, a, (jerk, snap), h = self.samples.q, self.samples.v, self.samples.a, self.jerk, _TIME_STEP
+        q, v, (a, jerk, snap), h = self.samples.q, self.samples.v, self.accelerations.swapaxes(0, 1), _TIME_STEP
         near = [(q + t * v + t**2 / 2 * a, v + t * a + t**2 / 2 * jerk, a + t * jerk + t**2 / 2 * snap) for t in (-h, 0.0, h)]
         out = np.empty_like(q)
         for limb in self.trials.limbs:
@@ -171,9 +163,10 @@ class LinearizedCase:
         return out
 
     @cached_property
-    def jerk(self) -> tuple[Array, Array]:
-        """Jerk and its derivative, shape (N, n) each."""
-        return jerks(self.samples.whole.pieces)
+    def accelerations(self) -> Array:
+        """Accelerations and their first two derivatives, shape (N, 3, n)."""
+        pieces = self.samples.whole.pieces
+        return in_time(pieces, [item.part.a for item in pieces])
 
     @cached_property
     def _smooth_drag(self) -> Array:
@@ -212,13 +205,12 @@ class LinearizedCase:
     @cached_property
     def efforts(self) -> Array:
         """Efforts and their first two derivatives, shape (N, 3, n)."""
-        return efforts_in_time(self.samples.whole)
+        return in_time(self.samples.whole.pieces, self.samples.whole.efforts)
 
     @cached_property
     def late(self) -> Mapping[int, Array]:
         """Effect of a lead of each moving joint's positions by a second on all torques, shape (N, n) each."""
-        samples, (jerk, _) = self.samples, self.jerk
-        return {j: self.torque_by(j, samples.v[:, j], samples.a[:, j], jerk[:, j]) for j in self.moving}
+        return {j: self.torque_by(j, self.samples.v[:, j], *self.accelerations[:, :2, j].T) for j in self.moving}
 
     @cached_property
     def play(self) -> Mapping[int, Array]:

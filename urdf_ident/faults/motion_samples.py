@@ -279,20 +279,14 @@ def _smooth_signs(typical: float, log: Sequence[MovingPart]) -> list[Array]:
     return [np.tanh(v[:, None] / (np.array(WIDTHS) * typical)) for _, v in log]
 
 
-def jerks(pieces: Sequence[ThinnedPiece]) -> tuple[Array, Array]:
-    """Returns the jerk and its derivative at the samples used, shape (N, n) each [rad/s³, rad/s⁴, or m]."""
-    out = []
-    for item in pieces:
-        jerk = np.gradient(item.part.a, 1 / item.part.rate, axis=0)
-        out.append([x[item.rows] for x in (jerk, np.gradient(jerk, 1 / item.part.rate, axis=0))])
-    first, second = (np.concatenate(x) for x in zip(*out, strict=True))
-    return first, second
+def in_time(pieces: Sequence[ThinnedPiece], signals: Sequence[Array]) -> Array:
+    """Returns signals of whole pieces and their first two derivatives at the samples used, shape (N, 3, n).
 
-
-def efforts_in_time(motion: WholeMotion) -> Array:
-    """Returns the efforts, filtered like the motion, and their first two derivatives at the samples used, shape (N, 3, n)."""
+    Args:
+        signals: Those of each piece, shape (N, n) each.
+    """
     out = []
-    for item, x in zip(motion.pieces, motion.efforts, strict=True):
+    for item, x in zip(pieces, signals, strict=True):
         rate = np.gradient(x, 1 / item.part.rate, axis=0)
         out.append(np.stack([y[item.rows] for y in (x, rate, np.gradient(rate, 1 / item.part.rate, axis=0))], axis=1))
     return np.concatenate(out)

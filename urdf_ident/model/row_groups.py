@@ -120,6 +120,7 @@ def of_all_joints(every: Sequence[Limb], parts: Sequence[Array], axis: int = -1)
     """Joins values of the joints of each limb in the order of the robot's joints.
 
     Args:
+        parts: Of each limb, shape (..., joints) or with the joints along another axis.
         axis: That of the joints.
     """
     order = np.argsort(np.concatenate([limb.joints for limb in every]))
