@@ -18,7 +18,7 @@ import numpy as np
 
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
-from ..linalg import Array, BoolArray, IntArray, positive, vertex
+from ..linalg import Array, BoolArray, positive, vertex
 from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
 from ..model.row_groups import Limb, limbs, of_all_joints, spanning
@@ -27,7 +27,7 @@ from ..signals.filters import HIGHEST, lowpass
 from .evidence import DECISIVE, SIGNIFICANT, column_scale, gains, significance
 from .friction import reversal_columns, scaled_friction
 from .motion_samples import MotionSamples, sampler
-from .regression import Efforts, JointColumns, Regression
+from .regression import JointColumns
 from .thinned_logs import FEWEST, Logs
 
 #: Initial grid of delays [s], and the steps around the best one by which it is refined.
@@ -202,7 +202,7 @@ class DelayProblem:
             parts.append(np.concatenate([columns[:, :, seen] / scale[seen], friction.transpose(1, 0, 2)], axis=2))
         weights = moves / positive(motion.tau.var(axis=0))
         first = cls(motion, every, parts, own, moves, weights, np.ones_like(motion.glides))
-        weights[moves] /= np.maximum(first.seen(motion.tau[:, :, None])[0, :, 0], 1e-6)
+        weights[moves] /= np.maximum(first.errors(motion.tau[:, :, None], folds=False)[0][0, :, 0], 1e-6)
         return replace(first, weights=weights)
 
     @cached_property
@@ -214,38 +214,28 @@ class DelayProblem:
             for joints, x in zip(every, self.columns, strict=True)
         ]
 
-    def _relative(self, tau: Array, errors: Callable[[Regression, Efforts, Array], Array]) -> Array:
-        """Squared errors of the moving joints over their efforts' variance, shape (..., moving joints, K)."""
-        every = [
-            errors(found.regression, found.products(tau[:, joints]), self.weights[joints, None])
-            for joints, found in self._designs
-        ]
-        variance = positive(self.motion.tau.var(axis=0))
-        return np.asarray((of_all_joints(self.limbs, every, axis=-2) / variance[:, None])[..., self.moves, :])
-
-    @property
-    def _fold(self) -> IntArray:
-        """Fold of each block, shape (B,)."""
-        blocks = int(self.motion.block.max()) + 1
-        return np.asarray(np.arange(blocks) * min(_FOLDS, blocks) // blocks)
-
-    def seen(self, tau: Array, *, folds: bool = False) -> Array:
-        """Mean squared errors of a fit, or of those without one fold each, in what they have seen, over the efforts' variance.
+    def errors(self, tau: Array, *, folds: bool = True) -> tuple[Array, Array]:
+        """Mean squared errors of fits, or of those without one fold each, relative to the efforts' variance.
 
         Args:
             tau: K versions of the efforts, shape (N, n, K) [N·m or N].
 
         Returns:
-            Shape (fits, moving joints, K).
+            In what the fits have seen, shape (fits, moving joints, K); and of each block by the fit that has not seen it, shape
+            (B, moving joints, K).
         """
-        fold = self._fold if folds else None
-        return self._relative(tau, lambda regression, efforts, weights: regression.seen(efforts, weights, fold))
+        blocks, variance = int(self.motion.block.max()) + 1, positive(self.motion.tau.var(axis=0))[self.moves, None]
+        fold = np.asarray(np.arange(blocks) * min(_FOLDS, blocks) // blocks) if folds else None
+        every = [
+            found.regression.errors(found.products(tau[:, joints]), self.weights[joints, None], fold)
+            for joints, found in self._designs
+        ]
+        seen, held = (of_all_joints(self.limbs, some, axis=1)[:, self.moves] / variance for some in zip(*every, strict=True))
+        return seen, held
 
     def held_out(self, tau: Array) -> list[Array]:
         """Errors of each block by fits that have not seen it, of each version of the efforts, shape (B, moving joints)."""
-        fold = self._fold
-        held = self._relative(tau, lambda regression, efforts, weights: regression.fit(efforts, weights, fold).squares)
-        return list(held.transpose(2, 0, 1))
+        return list(self.errors(tau)[1].transpose(2, 0, 1))
 
     def filtered(self, filter: Callable[[Array, float], Array], least: float) -> DelayProblem | None:
         """Returns the problem with filtered columns; None if the samples are too sparse.
@@ -289,7 +279,7 @@ def _best_delay(problem: DelayProblem, late: Callable[[Array], Array]) -> tuple[
 
     def scores(tried: Array, *, folds: bool = False) -> Array:
         """Mean log errors, shape (fits, K)."""
-        return np.asarray(np.log(positive(problem.seen(late(tried), folds=folds))).mean(axis=1))
+        return np.asarray(np.log(positive(problem.errors(late(tried), folds=folds)[0])).mean(axis=1))
 
     def lowest(values: Array) -> float:
         """Minimum of the parabola through the lowest value and its neighbours."""

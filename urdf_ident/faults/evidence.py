@@ -18,7 +18,7 @@ from ..model.row_groups import Limb, spanning_anywhere
 from .friction import scaled_friction
 from .interpretation import Interpretation
 from .motion_samples import MotionSamples
-from .regression import Efforts, Fits, JointColumns, Regression
+from .regression import Efforts, JointColumns, Regression
 
 #: Gain in the sum of the rows' log relative residuals above which an explanation replaces another, above which it is reported,
 #: above which something is wrong whatever the cause, and the fraction of it within which another cause is a rival.
@@ -96,7 +96,11 @@ class RigidEvidence:
 
     def read(self, readings: Sequence[Interpretation]) -> Array:
         """Factor of each logged effort in each row, shape (joints, n, H)."""
-        return np.stack([item.effort_map()[list(self.limb.joints)] for item in readings], axis=2)
+        out = np.zeros((len(self.limb.joints), len(self.sizes), len(readings)))
+        for h, item in enumerate(readings):
+            for k, (effort, factor) in enumerate(item.efforts(self.limb.joints)):
+                out[k, effort, h] = factor
+        return out
 
     def size_of(self, efforts: Array) -> Array:
         """RMS of the interpreted efforts about their means, at least :meth:`exact_of`, shape (joints, H) [N·m or N].
@@ -117,7 +121,7 @@ class RigidEvidence:
         """
         return np.asarray(EXACT * np.einsum("ieh,e->ih", np.abs(efforts), self.size))
 
-    def fit(self, efforts: Array, *, held_out: bool = True, weights: Array | None = None) -> tuple[Fits, Array]:
+    def fit(self, efforts: Array, *, held_out: bool = True, weights: Array | None = None) -> tuple[Array, Array, Array]:
         """Fits interpretations of the efforts.
 
         Args:
@@ -126,21 +130,22 @@ class RigidEvidence:
             weights: One over the variance of each row, shape (joints, H); by default of usual residuals.
 
         Returns:
-            The fits, and the RMS error over that of the row's effort about its mean, at least :data:`EXACT`, shape (joints, H).
+            Coefficients and mean squared errors of each block as of :meth:`.Regression.fit`, and the RMS error over that of the
+            row's effort about its mean, at least :data:`EXACT`, shape (joints, H).
         """
         size, count = self.size_of(efforts), self.regression.count
         fold = np.arange(len(count)) % min(_FOLDS, len(count)) if held_out else None
         weights = 1 / (self._usual * size) ** 2 if weights is None else weights
-        fits = self.regression.fit(self.efforts.read(efforts), weights, fold)
-        left = np.maximum(np.sqrt(np.average(fits.squares, 0, count)), self.exact_of(efforts)) / size
-        return fits, np.asarray(left)
+        x, squares = self.regression.fit(self.efforts.read(efforts), weights, fold)
+        left = np.maximum(np.sqrt(np.average(squares, 0, count)), self.exact_of(efforts)) / size
+        return x, squares, np.asarray(left)
 
     @cached_property
     def _usual(self) -> Array:
         """Relative residuals of the rows with the efforts as logged, for weights, shape (joints, 1)."""
         joints = list(self.limb.joints)
         as_logged = np.eye(len(self.sizes))[joints, :, None]
-        return np.asarray(np.clip(self.fit(as_logged, weights=1 / self.size[joints, None] ** 2)[1], *_USUAL))
+        return np.asarray(np.clip(self.fit(as_logged, weights=1 / self.size[joints, None] ** 2)[2], *_USUAL))
 
 
 def column_scale(columns: Array) -> Array:

@@ -6,10 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from ..linalg import Array
-
 
 @dataclass(frozen=True)
 class Interpretation:
@@ -54,12 +50,6 @@ class Interpretation:
     def efforts(self, limb: tuple[int, ...]) -> tuple[tuple[int, float], ...]:
         """The effort column and factor of each joint of a limb."""
         return tuple((self.effort_order[j], self.effort_factor[j]) for j in limb)
-
-    def effort_map(self) -> Array:
-        """Factor of each logged effort in each joint's row, shape (n, n)."""
-        out = np.zeros((len(self.effort_order), len(self.effort_order)))
-        out[np.arange(len(self.effort_order)), self.effort_order] = self.effort_factor
-        return out
 
     def scaled(self, entry: str, joints: Sequence[int], factor: float) -> Interpretation:
         """Returns it with an entry of some joints times a factor."""

@@ -264,7 +264,7 @@ def _with_load(
         """Coefficients of bodies and own columns about a load, shape (N, n), shape (n, m + k)."""
         grown = (1 + c * turns * np.sign(load))[:, :, None] * inertial
         design = JointColumns.of(grown, own, glides.T, np.zeros(count, dtype=np.int64))
-        return design.regression.fit(design.products(tau[:, :, None]), weights[:, None]).x[0, :, :, 0]
+        return design.regression.fit(design.products(tau[:, :, None]), weights[:, None])[0][0, :, :, 0]
 
     found = []
     simple = inertial @ fit(np.zeros((count, n)), np.zeros(n), friction)[0, :m]

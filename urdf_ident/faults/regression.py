@@ -190,19 +190,6 @@ class JointColumns:
 
 
 @dataclass(frozen=True, eq=False)
-class Fits:
-    """Fits to all blocks, or to all but those of one fold each.
-
-    Attributes:
-        x: Coefficients of the columns [shared | own], shape (F, n, p, H).
-        squares: Mean squared errors of each block, by the fit that has not seen it if there are folds, shape (B, n, H).
-    """
-
-    x: Array
-    squares: Array
-
-
-@dataclass(frozen=True, eq=False)
 class Regression:
     """Gram matrices of columns.
 
@@ -221,29 +208,33 @@ class Regression:
         """Sum over the blocks, shape (n, p, p)."""
         return np.asarray(self.gram.sum(axis=0))
 
-    def fit(self, efforts: Efforts, weights: Array, fold: IntArray | None = None) -> Fits:
-        """Fits H readings of the efforts.
+    def fit(self, efforts: Efforts, weights: Array, fold: IntArray | None = None) -> tuple[Array, Array]:
+        """Fits H readings of the efforts to all blocks, or to all but those of one fold each.
 
         Args:
             efforts: Their products.
             weights: One over the variance of each row, the same for all readings or of each, shape (n, 1) or (n, H).
             fold: Fold of each block, shape (B,); one fit to all blocks by default.
+
+        Returns:
+            Coefficients of the columns [shared | own], shape (F, n, p, H), and mean squared errors of each block, by the fit
+            that has not seen it if there are folds, shape (B, n, H).
         """
         moments = efforts.moments.sum(axis=0)[None]
         if fold is not None:
             moments = moments - _of_folds(efforts.moments, fold)
         x = self._equations(fold).fits(weights, moments)
         errors = _squares(self.gram, efforts, x if fold is None else x[fold])
-        return Fits(x, errors / self.count[:, None, None])
+        return x, errors / self.count[:, None, None]
 
-    def seen(self, efforts: Efforts, weights: Array, fold: IntArray | None = None) -> Array:
-        """Mean squared errors of the fits of :meth:`fit` in what each has seen, shape (F, n, H)."""
-        fits = self.fit(efforts, weights, fold)
+    def errors(self, efforts: Efforts, weights: Array, fold: IntArray | None = None) -> tuple[Array, Array]:
+        """Mean squared errors of the fits of :meth:`fit` in what each has seen, shape (F, n, H), and those of each block."""
+        x, squares = self.fit(efforts, weights, fold)
         if fold is None:
-            return np.average(fits.squares, 0, self.count)[None]
-        whole = _squares(self.total, Efforts(efforts.moments.sum(axis=0), efforts.squares.sum(axis=0)), fits.x)
-        held, counts = (_of_folds(x, fold) for x in (fits.squares * self.count[:, None, None], self.count))
-        return np.asarray(np.maximum(whole - held, 0.0) / (self.count.sum() - counts)[:, None, None])
+            return np.average(squares, 0, self.count)[None], squares
+        whole = _squares(self.total, Efforts(efforts.moments.sum(axis=0), efforts.squares.sum(axis=0)), x)
+        held, counts = (_of_folds(y, fold) for y in (squares * self.count[:, None, None], self.count))
+        return np.maximum(whole - held, 0.0) / (self.count.sum() - counts)[:, None, None], squares
 
     def beside(self, efforts: Efforts) -> Array:
         """Gram matrices of the columns and one reading of the efforts, shape (B, n, p + 1, p + 1)."""

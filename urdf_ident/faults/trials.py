@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..grouping import grouped
+from ..grouping import batches, grouped
 from ..linalg import Array, BoolArray, positive, rms, unit_columns, white_noise
 from ..model.robot import Robot
 from ..model.row_groups import Limb, limbs, of_all_joints
@@ -29,6 +29,8 @@ from .thinned_logs import Logs, thinned
 _ERRORS = 4.0
 #: Largest memory of the Gram matrices that are kept: hundreds of motions are tried, most of them once [bytes].
 _CACHE_BYTES = 2**25
+#: Readings of the efforts that are solved for at a time: memory.
+_AT_ONCE = 30
 #: Penalty for a row whose friction drives it or whose inertia is negative, in the sum of the rows' log relative residuals.
 PENALTY = 1.5
 #: Minimum number of samples. Each gives one equation per joint, and each joint has about 13 unknowns: a fit to four of five
@@ -176,7 +178,8 @@ class Trials:
             some = {(item.motion(limb.joints), item.efforts(limb.joints)): item for item in new}
             missing = [(motion, item) for (motion, efforts), item in some.items() if (motion, efforts) not in self._of_limbs]
             for group in grouped(missing).values():
-                self._score_motion(limb, group)
+                for items in batches(group, _AT_ONCE, lambda _: 1):
+                    self._score_motion(limb, items)
         for item in new:
             parts = [self._of_limbs[item.motion(limb.joints), item.efforts(limb.joints)] for limb in self.limbs]
             self._scores[item] = Score._make(of_all_joints(self.limbs, some) for some in zip(*parts, strict=True))
@@ -186,10 +189,10 @@ class Trials:
         """Evaluates readings of the efforts of a limb that have one motion."""
         evidence, joints = self.evidence(items[0], limb), list(limb.joints)
         moves, efforts, regression = self.moves[joints], evidence.read(items), evidence.regression
-        size, (fits, left) = evidence.size_of(efforts), evidence.fit(efforts)
+        size, (x, squares, left) = evidence.size_of(efforts), evidence.fit(efforts)
         # mean friction torque times velocity, and mean torque of the rotor in the direction of the acceleration, of each fit;
         # only the sum of a joint's and its motors' is known
-        x, m, mean = fits.x, regression.shared, regression.total / regression.count.sum()
+        m, mean = regression.shared, regression.total / regression.count.sum()
         power, rotor = np.zeros_like(x[:, :, 0]), np.zeros_like(x[:, :, 0])
         for k in column_starts(x.shape[2] - m):
             own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
@@ -200,8 +203,8 @@ class Trials:
         # smaller than what is unexplained, it may be friction that the laws do not describe
         negative = clearly_negative(inertia) & (inertia.mean(axis=0) < -left) & moves[:, None]
         for k, item in enumerate(items):
-            rows, squares = np.where(moves, left[:, k], 1.0), fits.squares[:, :, k] / size[:, k] ** 2
-            found = Score(rows, squares, size[:, k], driven[:, k], negative[:, k], moves)
+            rows, relative = np.where(moves, left[:, k], 1.0), squares[:, :, k] / size[:, k] ** 2
+            found = Score(rows, relative, size[:, k], driven[:, k], negative[:, k], moves)
             self._of_limbs[item.motion(limb.joints), item.efforts(limb.joints)] = found
 
     @cached_property
@@ -213,7 +216,7 @@ class Trials:
     def in_sample(self, interpretation: Interpretation) -> Array:
         """Relative residuals of the moving rows by a fit to all samples, shape (moving joints,)."""
         every = [self.evidence(interpretation, limb) for limb in self.limbs]
-        left = [item.fit(item.read([interpretation]), held_out=False)[1][:, 0] for item in every]
+        left = [item.fit(item.read([interpretation]), held_out=False)[2][:, 0] for item in every]
         return of_all_joints(self.limbs, left)[self.moves]
 
     def fitted(self, interpretation: Interpretation) -> float:
