@@ -25,7 +25,7 @@ import pinocchio as pin
 from command import run_command
 from threadpoolctl import threadpool_limits
 
-from urdf_ident import DynamicModel, Robot, Segment, robot_path
+from urdf_ident import DynamicModel, Identification, Robot, Segment, load, robot_path
 from urdf_ident.model.base import random_motion
 from urdf_ident.model.rigid_bodies import regressor, rigid_torque
 from urdf_ident.statistics.accumulate import accumulate
@@ -138,8 +138,18 @@ def commands(robot: str | None, logs: Sequence[str], project: str | None) -> lis
             lines.append(command(["inspect", logs[0], "--robot", robot, *extra], "`inspect`, one log"))
             words = ["identify", robot, *logs, *extra, "-o", folder, "--no-report"]
             lines.append(command(words, f"`identify`, {len(logs)} logs"))
+            lines.append(torques(load(folder)))
             lines.append(command(["report", f"{folder}/identification.json"], "`report` of it"))
     return lines
+
+
+def torques(ident: Identification, samples: int = 5000) -> str:
+    """Row of the table: torques of a result, with the friction that was found."""
+    motion = random_motion(ident.model.robot, samples, seed=1)
+    states = motion.q, motion.v, motion.a
+    singly = cpu(lambda: [ident.torque(*state) for state in zip(*states, strict=True)])
+    times = [f"{1e6 * seconds / samples:.2g} µs" for seconds in (singly, cpu(lambda: ident.torque(*states)))]
+    return f"| `torque` of it | {times[0]} for a single sample, {times[1]} for each of many | | |"
 
 
 def main() -> None:

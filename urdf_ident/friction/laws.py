@@ -260,16 +260,9 @@ class Dahl(_Remembering):
         return np.where(step == 0, bent, direction + (bent - direction) * np.exp(-np.abs(step) / self.width))
 
     def trace(self, q: Array, start: float, rate: float) -> Array:
-        # while the joint moves in one direction, the distance to the limit decays with the distance from where it turned
-        direction = np.sign(np.diff(q, prepend=q[:1]))
-        begins = np.flatnonzero(np.diff(direction, prepend=np.nan))
-        lengths = np.diff(begins, append=len(q))
-        decay = np.exp(-np.abs(q - np.repeat(q[np.maximum(begins - 1, 0)], lengths)) / self.width)
-        away, state = np.empty(len(begins)), start
-        for k, (limit, left) in enumerate(zip(direction[begins].tolist(), decay[begins + lengths - 1].tolist(), strict=True)):
-            away[k] = state - limit
-            state = limit + away[k] * left
-        return np.asarray(direction + np.repeat(away, lengths) * decay)
+        step = np.diff(q, prepend=q[:1])
+        keep = np.exp(-np.abs(step) / self.width)
+        return recursion(keep, np.sign(step) * (1.0 - keep), start)
 
     def forgets(self, q: Array, rate: float) -> bool:
         return bool(np.abs(np.diff(q)).sum() > _FORGOTTEN * self.width)
@@ -301,11 +294,9 @@ class Relaxing(_Remembering):
         return np.asarray(towards + (bent - towards) * np.exp(-seconds / self.time))
 
     def trace(self, q: Array, start: float, rate: float) -> Array:
-        from scipy.signal import lfilter
-
-        keep = np.exp(-1.0 / (rate * self.time))
         towards = smooth_sign(np.diff(q, prepend=q[:1]) * rate, SIGN_WIDTH)
-        return np.asarray(lfilter([1.0 - keep], [1.0, -keep], towards, zi=[keep * start])[0])
+        keep = np.full(len(q), np.exp(-1.0 / (rate * self.time)))
+        return recursion(keep, (1.0 - keep) * towards, start)
 
     def forgets(self, q: Array, rate: float) -> bool:
         return len(q) > _FORGOTTEN * self.time * rate
@@ -447,6 +438,22 @@ class Balancer(Conservative):
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
         return () if scale.motor or scale.prismatic else (cls(),)
+
+
+def recursion(keep: Array, add: Array, start: float) -> Array:
+    """Returns ``z_k = keep_k z_{k−1} + add_k`` from z = start, shape (N,): the solution of a triangular system with one band.
+
+    Args:
+        keep, add: Shape (N,).
+    """
+    from scipy.linalg import lapack
+
+    if not len(add):
+        return add
+    band, right = np.ones((2, len(add))), add.copy()
+    band[1, :-1] = -keep[1:]
+    right[0] += keep[0] * start
+    return np.asarray(lapack.dtbtrs(band, right, uplo="L", diag="U")[0])
 
 
 def play(q: Array, radius: float, start: float) -> Array:
