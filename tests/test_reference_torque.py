@@ -1,6 +1,7 @@
 """Load-dependent friction: the fixed point, what is frozen and saved, and folds that find their own."""
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -127,6 +128,8 @@ def test_a_reloaded_result_gives_the_same_torque_to_the_last_bit(tmp_path: Path)
     np.testing.assert_array_equal(result.model.reference_theta, again.model.reference_theta)
     assert again.model.fingerprint == result.model.fingerprint
     assert again.torque(q[0], v[0], a[0]) == pytest.approx(again.torque(q, v, a)[0], rel=1e-12)
+    copied = deepcopy(again)  # with the workspace of its fast torque
+    assert copied.torque(q[1], v[1], a[1]) == pytest.approx(again.torque(q, v, a)[1], rel=1e-12)
     assert any("converged in" in note for note in result.solver["notes"])
     assert result.validation[0]["fit_mean_rmse"] < 0.2
     stored = json.loads((tmp_path / "identification.json").read_text())

@@ -8,6 +8,8 @@ all laws of a kind are one vector operation over all joints, with zeros for join
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -49,6 +51,7 @@ class OnlineModel:
         if frozen is None:
             raise ModelError("load-dependent friction needs a frozen rigid torque", remedy="model.with_reference(theta)")
         self.n, self.residual = model.n, residual
+        self._made_of = model, theta
         self._robot = model.robot
         self._direct = model.robot.model.nq == model.n  # Pinocchio's configuration is q itself
         self._rigid = _Rigid(model, theta[: model.n_inertial])
@@ -57,6 +60,9 @@ class OnlineModel:
         self._reduction = np.asarray(model.drive.reduction)
         self._offset, self._inverse = np.asarray(model.drive.offset), np.linalg.inv(self._reduction)
         self._joints, self._motors = _Side(model, theta, "joint"), _Side(model, theta, "motor")
+
+    def __reduce__(self) -> Any:  # a copy is made anew, as parts of the workspace are views of others
+        return partial(OnlineModel, residual=self.residual), self._made_of
 
     def __call__(
         self, q: Array, v: Array, a: Array, deformation: Array | None = None, deformation_rate: Array | None = None
@@ -120,16 +126,17 @@ class _Side:
         # products with sparse matrices, as a small product costs less than a broadcast or a sum over an axis
         self._per_width = (np.eye(n)[:, None] / np.maximum(widths, TINY)).reshape(n, -1)
         self._arguments = np.empty(self._per_width.shape[1])
-        self._signs = self._arguments.reshape(-1, n)
-        self._known: dict[float, Array] = dict(zip(map(id, widths[1:]), self._signs[1:], strict=True))
+        self._developed, *signs = self._arguments.reshape(-1, n)
+        self._known: dict[float, Array] = dict(zip(map(id, widths[1:]), signs, strict=True))
+        self._motion = Sliding(np.empty(n), inside=True)
 
     def __call__(self, q: Array, v: Array, a: Array, load: Array) -> Array:
         """Returns the torque, shape (n,), of positions, velocities, accelerations and the torque that the gears transmit."""
-        inside = np.minimum(np.maximum(v, self._low), self._high)
+        motion = self._motion
+        inside = np.minimum(np.maximum(v, self._low), self._high, out=motion.v)
         np.tanh(np.dot(inside, self._per_width, out=self._arguments), out=self._arguments)  # all smooth signs at once
-        motion = Sliding(inside, load, inside=True, q=q)
-        motion.signs.update(self._known)
-        columns = [a, self._one, self._signs[0]]
+        motion.load, motion.q, motion.signs = load, q, dict(self._known)
+        columns = [a, self._one, self._developed]
         for basis in self._bases:
             columns += basis(motion)
         if inside.tobytes() == v.tobytes():

@@ -441,10 +441,11 @@ class Balancer(Conservative):
 
 
 def recursion(keep: Array, add: Array, start: float) -> Array:
-    """Returns ``z_k = keep_k z_{k−1} + add_k`` from z = start, shape (N,): the solution of a triangular system with one band.
+    """Returns ``z_k = keep_k z_{k−1} + add_k``, shape (N,): the solution of a triangular system with one band.
 
     Args:
         keep, add: Shape (N,).
+        start: z before the first sample.
     """
     from scipy.linalg import lapack
 
