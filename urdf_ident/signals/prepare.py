@@ -277,7 +277,7 @@ def in_band(log: PreparedLog, config: SignalConfig) -> PreparedLog:
         config: Its conditioning, with the other low-pass: in Hz, or a multiple of that of the log's own spectrum.
     """
     cutoff = _band_of(log, config)
-    if cutoff == log.conditioned.cutoff:
+    if cutoff == log.conditioned.cutoff and log.payload is None:  # the motion of scores still holds the torque of a payload
         return log
     motion = behind(log.conditioned, log.report.recording, log.robot, config, cutoff)
     conditioned = replace(log.conditioned, segments=motion, cutoff=cutoff)
