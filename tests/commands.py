@@ -30,7 +30,7 @@ def done(*arguments: object, cwd: Path | None = None) -> str:
     """What a command that must end well prints."""
     result = run(*arguments, cwd=cwd)
     assert result.returncode == 0, result.stderr
-    return result.stdout + result.stderr
+    return result.stdout
 
 
 def assert_refused(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, done, run
 
 from urdf_ident import Robot, load, read_recording
 from urdf_ident.files.documents import plain
@@ -19,8 +19,7 @@ pytestmark = pytest.mark.usefixtures("unexamined")
 
 @pytest.fixture(scope="module")
 def identified(work: Path) -> Path:
-    result = run("identify", work / "arm.urdf", work / "log0.csv", "-c", work / "listed.yaml", "-o", work / "out")
-    assert result.returncode == 0, result.stderr
+    done("identify", work / "arm.urdf", work / "log0.csv", "-c", work / "listed.yaml", "-o", work / "out")
     return work / "out"
 
 
@@ -28,7 +27,7 @@ def test_a_tilde_is_the_home_of_the_user(work: Path, tmp_path: Path, monkeypatch
     """No shell expands it in a project file, in Python, or in the quoted globs that the help recommends."""
     monkeypatch.setenv("HOME", str(work))
     (tmp_path / "project.yaml").write_text("robot: {urdf: ~/arm.urdf}\n")
-    assert run("inspect", "~/log0.cs*", "-c", tmp_path / "project.yaml").returncode == 0
+    done("inspect", "~/log0.cs*", "-c", tmp_path / "project.yaml")
     assert len(read_recording("~/log0.csv", Robot.from_urdf("~/arm.urdf"))) > 100
 
 
@@ -105,9 +104,8 @@ def test_bad_logs_are_left_out_where_that_is_asked(work: Path, tmp_path: Path) -
     (folder / "torn.csv").write_bytes(b"\x00\x01")
     changed_table(work, folder, rest).rename(folder / "still.csv")
     arguments = (work / "arm.urdf", folder, "-c", work / "listed.yaml", "--skip-bad-logs", "-o", tmp_path / "out")
-    said = run("identify", *arguments)
-    assert said.returncode == 0, said.stderr
-    assert "left out: 3 of 4 logs (good, still, torn); the first: " in said.stdout
+    said = done("identify", *arguments)
+    assert "left out: 3 of 4 logs (good, still, torn); the first: " in said
     data = json.loads((tmp_path / "out" / "identification.json").read_text())
     assert [log["name"] for log in data["inputs"]] == ["copy"]
     why = {log["name"]: log["why"] for log in data["left_out"]}
@@ -159,12 +157,12 @@ def test_joints_yaml_is_no_truth(identified: Path, work: Path, tmp_path: Path) -
 def test_what_is_replaced_is_said_when_it_is(work: Path, tmp_path: Path) -> None:
     (tmp_path / "identification.json").write_text("{}")
     bad = changed_log(work, tmp_path, lambda lines: [lines[0]])
-    refused, done = (
+    refused, finished = (
         run("identify", work / "arm.urdf", log, "-c", work / "listed.yaml", "-o", tmp_path) for log in (bad, work / "log0.csv")
     )
     assert refused.returncode == 2
     assert "is replaced" not in refused.stderr
-    assert re.search(r"identification.json of 20\d\d-.* is replaced", done.stderr)
+    assert re.search(r"identification.json of 20\d\d-.* is replaced", finished.stderr)
 
 
 INTERRUPTED_IMPORT = """
@@ -185,8 +183,8 @@ main()
 
 @pytest.mark.parametrize("module", ["urdf_ident.cli.check", "urdf_ident.files.read_write"])
 def test_an_interrupt_during_the_imports_is_no_traceback(module: str) -> None:
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT, module], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "")
+    finished = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT, module], capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stderr) == (130, "")
 
 
 def test_inspect_says_that_a_cut_off_is_above_half_the_rate(work: Path, tmp_path: Path) -> None:
@@ -215,5 +213,5 @@ def test_check_and_export_import_no_part_of_scipy(identified: Path, work: Path, 
             f"import sys; from urdf_ident.cli.application import run; code = run({words!r}); "
             "sys.exit(code or 3 * ('scipy' in sys.modules))"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
-        assert done.returncode == 0, (words[0], done.stderr)
+        finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert finished.returncode == 0, (words[0], finished.stderr)

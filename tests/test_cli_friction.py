@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import run
+from commands import done
 from conftest import arm_urdf
 from logs import Truth, fourier, make_log, torques, write_csv
 
@@ -31,10 +31,9 @@ def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
 
 
 def test_the_summary_shows_what_was_tried_and_what_it_gained(work: Path, tmp_path: Path) -> None:
-    result = run("identify", "-v", work / "arm.urdf", work / "log0.csv", work / "log1.csv", "-o", tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert "cross-validated over 5 folds (friction laws chosen on all of them)" in result.stdout
-    lines = result.stdout.splitlines()
+    result = done("identify", "-v", work / "arm.urdf", work / "log0.csv", work / "log1.csv", "-o", tmp_path)
+    assert "cross-validated over 5 folds (friction laws chosen on all of them)" in result
+    lines = result.splitlines()
     start = next(k for k, line in enumerate(lines) if line.strip().startswith("friction: auto, held-out RMSE"))
     head, rows = lines[start].split(), [line.split() for line in lines[start + 1 : start + 4]]
     laws = head[head.index("chosen") + 1 :]
@@ -49,11 +48,10 @@ def test_the_summary_shows_what_was_tried_and_what_it_gained(work: Path, tmp_pat
 
 
 def test_joints_that_never_reverse_are_named_and_get_no_law_of_reversals(work: Path, tmp_path: Path) -> None:
-    result = run("identify", "-v", work / "arm.urdf", work / "one_way.csv", "-o", tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert "USABLE" in result.stdout
-    assert "no joint reverses, so that friction laws cannot be selected; viscous, Coulomb and offset are used" in result.stdout
-    assert "held-out RMSE  simple" not in result.stdout
+    result = done("identify", "-v", work / "arm.urdf", work / "one_way.csv", "-o", tmp_path)
+    assert "USABLE" in result
+    assert "no joint reverses, so that friction laws cannot be selected; viscous, Coulomb and offset are used" in result
+    assert "held-out RMSE  simple" not in result
     laws = json.loads((tmp_path / "identification.json").read_text())["friction"]["j1"]
     assert {entry["term"] for entry in laws.values()} == {"rotor_inertia", "viscous", "coulomb", "offset"}
     causes = {item["id"]: item for item in json.loads((tmp_path / "identification.json").read_text())["verdict"]["causes"]}

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from commands import run, write_yaml
+from commands import done, write_yaml
 from test_elasticity import DRIVES, FC, FV, IA, K, robot_of
 
 from urdf_ident import Limits, identify, random_fourier, read_recording
@@ -42,10 +42,8 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     urdf, log = folder / "spatial.urdf", folder / "run.csv"
     urdf.write_text(ARM.urdf, encoding="utf-8")
     random_fourier(Limits.from_robot(ARM), 8.0, 5, 1, fill=0.8).write(folder / "motion.csv", rate=250)
-    done = run("simulate", urdf, folder / "motion.csv", "-c", config, "--truth", truth, "-o", log)
-    assert done.returncode == 0, done.stderr
-    done = run("identify", urdf, log, "-c", config, "-o", folder / "out")
-    assert done.returncode == 0, done.stderr
+    done("simulate", urdf, folder / "motion.csv", "-c", config, "--truth", truth, "-o", log)
+    done("identify", urdf, log, "-c", config, "-o", folder / "out")
     return folder
 
 
@@ -76,8 +74,7 @@ def test_exports_hold_friction_and_rotors_of_both_motors_and_no_springs(work: Pa
     assert float(second.get("friction", 0)) == pytest.approx(FC[1] + FC[2], rel=0.05)
     assert float(third.get("damping", 0)) == pytest.approx(FV[2], rel=0.05)
     target = work / "arm.xml"
-    done = run("export", work / "out" / "identification.json", "--mjcf", target)
-    assert done.returncode == 0, done.stderr
+    done("export", work / "out" / "identification.json", "--mjcf", target)
     joints = {joint.get("name"): joint for joint in ElementTree.parse(target).getroot().iter("joint")}
     assert float(joints["j2"].get("armature", 0)) == pytest.approx(IA[1] + IA[2], rel=0.1)
     assert float(joints["j3"].get("armature", 0)) == pytest.approx(IA[2], rel=0.1)

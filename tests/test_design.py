@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from commands import done
+from commands import done, run
 from conftest import arm_urdf, rnea
 from motion_samples import rows_along
 
@@ -332,8 +332,8 @@ def test_the_command_writes_a_motion_that_reads_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("seconds", "noted"), [(2.0, True), (6.0, False)])
 def test_a_motion_too_short_for_inspect_is_said(tmp_path: Path, seconds: float, noted: bool) -> None:
     urdf, project = write_project(tmp_path, f"excitation: {{budget: 0.3, duration: {seconds}}}\n")
-    said = done("design", urdf, "-c", project, "-o", tmp_path / "m.csv")
-    assert ("note: 2 s of motion is short: `inspect` warns below 5 s" in said) == noted
+    said = run("design", urdf, "-c", project, "-o", tmp_path / "m.csv")
+    assert ("note: 2 s of motion is short: `inspect` warns below 5 s" in said.stdout + said.stderr) == noted
 
 
 def test_lists_of_the_section_follow_the_robots_order() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import yaml
-from commands import run
+from commands import done, run
 from conftest import arm_urdf, rnea
 from logs import fourier
 from motors import motor_friction
@@ -105,8 +105,7 @@ def test_reload_gives_the_same_torque_and_validates_alike(work: Path, logs: list
         ident.model.torque_along(ident.theta, segment), again.model.torque_along(again.theta, segment)
     )
     np.testing.assert_array_equal(ident.torque(q, v, a), again.torque(q, v, a))
-    result = run("validate", path, work / "run2.csv")
-    assert result.returncode == 0, result.stderr
+    done("validate", path, work / "run2.csv")
     assert "K [N·m/rad]" in (work / "stdout.txt").read_text()
 
 

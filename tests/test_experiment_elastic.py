@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from commands import run, write_yaml
+from commands import done, run, write_yaml
 
 from urdf_ident import Limits, Robot, random_fourier
 from urdf_ident.errors import ModelError, ProjectError, SimulationError
@@ -45,9 +45,8 @@ def spline(seed: int, seconds: float = 6.0) -> PiecewisePolynomial:
 def test_the_command_writes_both_encoders_in_their_own_counts(tmp_path: Path) -> None:
     config, truth = write_yaml(tmp_path / "arm.yaml", SETTINGS), write_yaml(tmp_path / "truth.yaml", TRUTH)
     motion, log = spline(0).write(tmp_path / "motion.csv", rate=500), tmp_path / "run.csv"
-    result = run("simulate", robot_path("zollo_2r"), motion, "-c", config, "--truth", truth, "-o", log)
-    assert result.returncode == 0, result.stderr
-    assert "Gauss collocation, step 0.002 s" in result.stdout
+    result = done("simulate", robot_path("zollo_2r"), motion, "-c", config, "--truth", truth, "-o", log)
+    assert "Gauss collocation, step 0.002 s" in result
     header = log.read_text(encoding="utf-8").splitlines()[0].split(",")
     assert header == ["t", *(f"{signal}_{joint}" for signal in ("q", "tau", "qm") for joint in ARM.joints)]
     table = np.loadtxt(log, delimiter=",", skiprows=1)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import run
+from commands import done, run
 from conftest import arm_urdf
 from logs import make_log
 
@@ -95,7 +95,7 @@ def test_a_urdf_of_any_name(cell: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "report.html").read_bytes().decode("utf-8")
     text = (tmp_path / "out" / "identification.json").read_bytes().decode("utf-8")
     assert name in json.dumps(json.loads(text), ensure_ascii=False)
-    assert run("export", tmp_path / "out" / "identification.json", "--urdf", tmp_path / "e.urdf", cwd=cell).returncode == 0
+    done("export", tmp_path / "out" / "identification.json", "--urdf", tmp_path / "e.urdf", cwd=cell)
 
 
 def test_folders_of_any_name(tmp_path: Path) -> None:

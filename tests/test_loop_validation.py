@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from commands import assert_refused, run
+from commands import assert_refused, done, run
 from conftest import arm_urdf
 from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 
@@ -85,9 +85,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
 @pytest.fixture(scope="module")
 def identified(work: Path) -> tuple[Path, str]:
     line = "identify -v arm.urdf log1.csv log2.csv --validate log4.csv --sweeps sweeps.csv -c loops.yaml -o out"
-    result = run(*line.split(), cwd=work)
-    assert result.returncode == 0, result.stderr
-    return work / "out" / "identification.json", result.stdout
+    return work / "out" / "identification.json", done(*line.split(), cwd=work)
 
 
 def test_identify_learns_judges_and_saves(identified: tuple[Path, str]) -> None:
@@ -117,9 +115,8 @@ def test_identify_learns_judges_and_saves(identified: tuple[Path, str]) -> None:
 
 def test_validate_scores_with_the_residual_beside_without(identified: tuple[Path, str], work: Path) -> None:
     path, _ = identified
-    result = run("validate", path, work / "log4.csv", work / "blind.csv", "--json")
-    assert result.returncode == 0, result.stderr
-    both = {entry["log"]: entry for entry in json.loads(result.stdout)}
+    scores = json.loads(done("validate", path, work / "log4.csv", work / "blind.csv", "--json"))
+    both = {entry["log"]: entry for entry in scores}
     assert both["log4"] == json.loads(path.read_text())["validation"][0]
     assert "residual" not in both["blind"]  # no encoders: scored without
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from commands import run
+from commands import done
 from conftest import arm_urdf
 from estimation_samples import as_log, problem_of, stacked, with_sign_of
 from logs import Truth, fourier, torques, write_csv
@@ -81,8 +81,7 @@ def base_error(ident: Identification) -> Array:
 def test_outliers_are_found_and_cost_next_to_nothing(spoilt: Path) -> None:
     """From the command line, without being asked for."""
     out = spoilt / "out"
-    result = run("identify", spoilt / "arm.urdf", spoilt / "bad.csv", "-c", spoilt / "laws.yaml", "-o", out)
-    assert result.returncode == 0, result.stderr
+    done("identify", spoilt / "arm.urdf", spoilt / "bad.csv", "-c", spoilt / "laws.yaml", "-o", out)
     robust, clean, naive = (
         load(out / "identification.json"),
         of_library(spoilt, "good", "ols"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, done, run
 from conftest import arm_urdf, rnea
 from logs import fourier, write_csv
 from mujoco_oracle import inverse_dynamics, states
@@ -187,12 +187,10 @@ def test_a_users_model_comes_back_corrected(cell: Path) -> None:
         tau = inverse_dynamics(heavier, joints, gravity, q, v, a) + friction
         tau += 0.02 * np.random.default_rng(seed).standard_normal(tau.shape)
         write_csv(cell / name, joints, t, q, tau, v)
-    found = run("identify", "scene.xml", "run.csv", "--validate", "other.csv", "-o", "out", cwd=cell)
-    assert found.returncode == 0, found.stderr
+    done("identify", "scene.xml", "run.csv", "--validate", "other.csv", "-o", "out", cwd=cell)
     assert json.loads((cell / "out/identification.json").read_text())["robot"]["name"] == "cell"
-    exported = run("export", "out/identification.json", "--mjcf", "new/arm.xml", cwd=cell)
-    assert exported.returncode == 0, exported.stderr
-    assert "the file written replaces arm.xml" in exported.stdout
+    exported = done("export", "out/identification.json", "--mjcf", "new/arm.xml", cwd=cell)
+    assert "the file written replaces arm.xml" in exported
     text = (cell / "new/arm.xml").read_text(encoding="utf-8")
     assert "<!-- the arm of the cell -->" in text
     assert '<motor name="m1" joint="j1" gear="50" forcerange="-3 3"/>' in text
@@ -218,8 +216,7 @@ def test_a_urdf_with_the_suffix_of_mjcf_is_a_urdf(tmp_path: Path) -> None:
     t, q, v, a = fourier(2, 20.0, 100.0, 1)
     write_csv(tmp_path / "run.csv", robot.joints, t, q, rnea(robot.model, q, v, a) + 2.0 * v, v)
     assert run("identify", "arm.xml", "run.csv", "-o", "out", cwd=tmp_path).returncode in (0, 1)
-    exported = run("export", "out/identification.json", "--mjcf", "out/new.xml", cwd=tmp_path)
-    assert exported.returncode == 0, exported.stderr
+    done("export", "out/identification.json", "--mjcf", "out/new.xml", cwd=tmp_path)
     assert mujoco.MjModel.from_xml_path(str(tmp_path / "out/new.xml")).nv == 2
 
 

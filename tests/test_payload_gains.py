@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, done, run
 from conftest import arm_urdf
 from estimation_samples import as_log
 from logs import Truth, fourier, torques, write_csv
@@ -57,8 +57,7 @@ def test_torque_constants_from_a_payload_on_the_command_line(tmp_path: Path) -> 
     (tmp_path / "arm.urdf").write_text(arm_urdf("zyx"))
     config = write_project(tmp_path / "p.yaml")
     logs = [tmp_path / f"{name}_{k}.csv" for name in ("empty", "loaded") for k in (0, 1)]
-    result = run("identify", tmp_path / "arm.urdf", *logs[:3], "--validate", logs[3], "-c", config, "-o", tmp_path / "out")
-    assert result.returncode == 0, result.stderr
+    done("identify", tmp_path / "arm.urdf", *logs[:3], "--validate", logs[3], "-c", config, "-o", tmp_path / "out")
     data = json.loads((tmp_path / "out" / "identification.json").read_text())
     np.testing.assert_allclose(data["drive"]["gain"], GAIN, rtol=0.02)
     assert "known payload" in data["drive"]["gain_origin"]

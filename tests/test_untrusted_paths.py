@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import run
+from commands import done, run
 from test_viz import box_stl, mesh_robot
 
 from urdf_ident import expand_logs, read_world
@@ -100,11 +100,10 @@ def test_the_option_package_lets_a_command_read_meshes(tmp_path: Path, secret: P
     motion.write_text("t,q_j\n" + "".join(f"{0.1 * k:.1f},{0.1 * np.sin(k):.6f}\n" for k in range(30)))
     page = folder / "page.html"
     arguments = ("play", robot.path, str(motion), "--html", str(page))
-    assert run(*arguments).returncode == 0
+    done(*arguments)
     assert "capsules stand in" in run(*arguments).stdout
-    result = run(*arguments, "--package", str(secret.parent))
-    assert result.returncode == 0, result.stderr
-    assert "capsules stand in" not in result.stdout
+    result = done(*arguments, "--package", str(secret.parent))
+    assert "capsules stand in" not in result
     result = run(*arguments, "--package", str(tmp_path / "nowhere"))
     assert result.returncode == 2
     assert "--package" in result.stderr
