@@ -39,6 +39,8 @@ BLOCK = 16
 MOST = 16_000_000
 #: Length of a stretch of a long log, in lengths of the filter, of which one is lost.
 _STRETCH = 32
+#: Number of values of whole signals that are filtered at a time: more do not fit the processor's cache.
+_FILTERED = 100_000
 #: Number of values of term columns at the full rate that are filtered at a time.
 _TERMS_AT_ONCE = 500_000
 #: Maximum number of rows of a piece: half a minute to minutes at the usual row rates.
@@ -81,7 +83,8 @@ class RowFilter:
             return x
         if self.output_rows(len(x)) == 0:
             return x[:0]
-        return np.vstack([rows.T for rows in _Decimator(self).rows([x.T])])
+        decimator, span = _Decimator(self), self.factor * max(1, _FILTERED // (self.factor * max(1, x.shape[1])))
+        return np.vstack([decimator.rows([x[begin : begin + span].T])[0].T for begin in range(0, len(x), span)])
 
 
 @lru_cache(maxsize=64)
