@@ -82,25 +82,20 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
             left = columns[out] @ _fitted(columns[~out], points.torque[~out])
             errors[k] += float(np.sum((points.torque[out] - left) ** 2))
     best = float(thresholds[int(np.argmin(errors))]) if min(errors) < _CLEARLY_LESS * errors[0] else 0.0
-    law = replace(free, threshold=best)
-    params = _fitted(asymmetric_columns(law, points.velocity), points.torque)
-    rmse = rms(asymmetric_columns(law, points.velocity) @ params - points.torque)
-    return FrictionCurve(points.joint, law, params, points, rmse)
+    return curve_through(points, replace(free, threshold=best), np.zeros((0, len(free.symbols))), np.zeros(0), 1.0)
 
 
-def refine_friction(
-    curve: FrictionCurve, points: FrictionPoints, columns: Array, torque: Array, weight: float
-) -> FrictionCurve:
-    """Refits the curve to updated points and to the friction torque in other motions.
+def curve_through(points: FrictionPoints, law: Asymmetric, columns: Array, torque: Array, weight: float) -> FrictionCurve:
+    """Fits the curve of a law to points and to the friction torque in other motions.
 
     Args:
         columns: Columns of the law along other motions, shape (R, 8).
         torque: Friction torque in these motions, shape (R,) [N·m or N].
         weight: Weight of a point relative to a row.
     """
-    swept = asymmetric_columns(curve.law, points.velocity)
+    swept = asymmetric_columns(law, points.velocity)
     params = _fitted(np.vstack([columns, weight * swept]), np.concatenate([torque, weight * points.torque]))
-    return FrictionCurve(curve.joint, curve.law, params, points, rms(swept @ params - points.torque))
+    return FrictionCurve(points.joint, law, params, points, rms(swept @ params - points.torque))
 
 
 def asymmetric_columns(law: Asymmetric, v: Array) -> Array:

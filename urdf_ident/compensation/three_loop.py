@@ -37,7 +37,7 @@ from ..signals.prepare import PreparedLog
 from ..statistics.fit import fit_base
 from ..statistics.rows import RowFilter, filtered_rows
 from ..statistics.statistic import Layout, Statistic, StatisticSet
-from .friction_curve import FrictionCurve, asymmetric_columns, fit_friction, refine_friction
+from .friction_curve import FrictionCurve, asymmetric_columns, curve_through, fit_friction
 from .friction_points import constant_speed_runs, friction_points
 from .residual import KINDS, Residual, fit_residual
 
@@ -369,7 +369,7 @@ class _Loops:
             columns = np.vstack([rows.friction[j] for rows in self.rows])
             points = friction_points(sweeps, robot, old.joint).centred()
             target = errors[:, j] + columns @ old.params
-            curves.append(refine_friction(old, points, columns, target, np.sqrt(self.rows[0].rate)))
+            curves.append(curve_through(points, old.law, columns, target, np.sqrt(self.rows[0].rate)))
         self.curves = tuple(curves)
 
     def _start_friction(self) -> None:
