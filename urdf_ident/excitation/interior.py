@@ -252,23 +252,20 @@ class Obstacles:
     """Barrier on the distances of a family's motions.
 
     Args:
-        collisions: The pairs to keep apart.
+        collisions: The pairs to keep apart, at least one.
         family: The family of motions.
         limits: Finite limits on positions and velocities.
 
     Attributes:
         collisions: As given.
         violation: The pair that came too close in the last motion rejected by :meth:`is_clear`.
-        pad: Allowance beyond the required distance of each pair, shape (P,) [m].
     """
 
     def __init__(self, collisions: Collisions, family: Family, limits: Limits) -> None:
         self.collisions = collisions
-        P = len(collisions.pairs)
-        # A wrist that turns close to the forearm must neither block every motion nor be computed at every step.
+        # A wrist that turns close to the forearm must not block every motion.
         q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (POSES, len(limits.joints)))
-        margin = collisions.distances(q) - collisions.required if P else np.zeros((1, 0))
-        self.pad = np.clip(PAD_SHARE * margin.max(axis=0), 0.0, PAD)
+        margin = collisions.distances(q) - collisions.required
         #: Bound of a distance of which nothing is known yet, shape (P,); a constant one need not be computed.
         self._unknown = np.where((np.ptp(margin, axis=0) < CONSTANT) & (margin.min(axis=0) > CONSTANT), np.inf, -np.inf)
         stroke = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
@@ -276,13 +273,13 @@ class Obstacles:
         self._arms = bounds.arms.T
         self.family = single = replace(family, periods=1)
         duration = single.period + 2 * single.lead
-        fastest = float((bounds.arms * limits.velocity).max(initial=0.0))  # one joint alone at full speed
+        fastest = float((bounds.arms * limits.velocity).max())  # one joint alone at full speed
         even = int(np.clip(np.ceil(duration * fastest / TRAVEL), *INSTANTS))
         self._step = duration / (even - 1)
         self.grid = single.grid(np.linspace(0.0, duration, even))
         self._last = np.zeros((even, len(limits.joints)))
         self._bound = np.tile(self._unknown, (even, 1))
-        self._least = collisions.required + self.pad
+        self._least = collisions.required + np.clip(PAD_SHARE * margin.max(axis=0), 0.0, PAD)
         self._certified: Array | None = None
         self.violation: Clearance | None = None
 
@@ -295,8 +292,6 @@ class Obstacles:
         Returns:
             The value, and the contributions of the distances within range; None if there are none.
         """
-        if not self.collisions.pairs:
-            return 0.0, None
         q = self.grid.bases[0] @ X + self.grid.constant[0]
         self._bound -= np.abs(q - self._last) @ self._arms
         self._last = q
@@ -349,7 +344,7 @@ class Obstacles:
     def violated_pair(self, pose: Array) -> str:
         """Returns the names of the pair that is too close at a pose, shape (n,); empty if there is none."""
         margin = self._margin(pose)
-        return "" if margin.min(initial=np.inf) > 0 else " and ".join(self.collisions.pairs[int(np.argmin(margin))].names)
+        return "" if margin.min() > 0 else " and ".join(self.collisions.pairs[int(np.argmin(margin))].names)
 
     def freed(self, pose: Array, limits: Limits, rng: np.random.Generator) -> Array:
         """Moves the joints between links that are too close until none are (see :meth:`.Collisions.freed`).
@@ -362,4 +357,4 @@ class Obstacles:
 
     def _margin(self, pose: Array) -> Array:
         """Distances less those that are required, shape (P,) [m]."""
-        return self.collisions.distances(pose)[0] - self._least if self.collisions.pairs else np.zeros(0)
+        return np.asarray(self.collisions.distances(pose)[0] - self._least)

@@ -129,7 +129,8 @@ class Search:
             for pose in (family.start, family.start if family.end is None else family.end):
                 self.limits.upper[0] = np.maximum(self.limits.upper[0], 0.5 * (pose + limits.upper))
                 self.limits.lower[0] = np.minimum(self.limits.lower[0], 0.5 * (pose + limits.lower))
-        self.obstacles = None if problem.collisions is None else Obstacles(problem.collisions, family, limits)
+        collisions = problem.collisions
+        self.obstacles = Obstacles(collisions, family, limits) if collisions is not None and collisions.pairs else None
         self.objective = self._objective(family.samples)
 
     def _objective(self, samples: int) -> Objective:
