@@ -66,6 +66,15 @@ def test_what_was_written_is_read_and_written_again(written: tuple[Path, dict[st
     assert seal(dict(reversed(list(data.items())))) == data["seal"]
 
 
+def test_sections_that_an_earlier_version_wrote_as_empty_are_read(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    data = written[1] | {"adaptation": {}, "essential": {}}
+    path = tmp_path / "earlier.json"
+    path.write_text(json.dumps(data | {"seal": seal(data)}))
+    ident = ui.load(path)
+    assert ident.adaptation is None
+    assert ident.essential is None
+
+
 def test_an_estimate_that_the_data_hardly_determine_is_read_again(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     ident = ui.load(written[0])
     params = np.array(ident.fit.params)

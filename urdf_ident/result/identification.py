@@ -187,8 +187,10 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
     fitted = {"base": base, "params": params, "covariance": covariance, "condition": data["condition"], "changes": changes}
     fit = record(Fit, {**state["fit"], **fitted, "covariance_kind": data["covariance"]["kind"]})
     theta = np.array([entry["value"] for entry in parameters["standard"]], dtype=float)
-    fields = read_fields(Identification, data, FIELDS)
-    fields |= read_fields(Sections, fields, (name for name in Sections.__annotations__ if fields[name]))  # some may be empty
+    fields = read_fields(
+        Identification, data, [name for name in FIELDS if data[name] != {}]
+    )  # which are left at their defaults
+    fields |= read_fields(Sections, fields, (name for name in Sections.__annotations__ if fields.get(name)))
     ident = Identification(
         model,
         fit,
