@@ -95,7 +95,7 @@ def rendered(name: str, paths: CommandPaths | None = None, **values: Any) -> str
         html = re.sub(r"`([^`]+)`", r"<code>\1</code>", markup((paths or CommandPaths()).fill(text)))
         return html.replace(" -&gt; ", " → ")
 
-    environment.filters.update(number=number, code=code)
+    environment.filters.update(number=number, code=code, with_error=with_error)
     script = _text("page.js")
     return environment.get_template(name).render(**values, script=script, policy=page_policy([script]))
 
@@ -136,7 +136,8 @@ def content(ident: Identification) -> dict[str, Any]:
         "facts": _facts(ident, levels),
         "errors": _errors(ident),
         "crossed": {} if ident.validation else view.errors,
-        "changes": _changes(ident),
+        "changes": ident.fit.changes,
+        "units": {parameter.name: parameter.unit for parameter in ident.model.parameters},
         "bodies": _bodies(ident),
         "solutions": solutions(ident, ident.model.robot),
         "tolerances": [abs(tolerance) for tolerance in TABLE_TOLERANCES],
@@ -220,35 +221,6 @@ def number(value: float, digits: int = 4) -> str:
     if not np.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "–"
     return (f"{value:.{digits}g}" if digits else f"{round(value)}").replace("-", "−")
-
-
-def _changes(ident: Identification) -> dict[str, Any] | None:
-    """Changes of friction between the logs, one row per parameter."""
-    changes = ident.fit.changes
-    if changes is None:
-        return None
-    units = {parameter.name: parameter.unit for parameter in ident.model.parameters}
-    logs = range(len(changes.logs) if changes.known else 0)
-    return {
-        "known": changes.known,
-        "logs": changes.logs if changes.known else (),
-        "rows": [
-            {
-                "name": name,
-                "unit": units[name],
-                "mean": with_error(changes.mean[k], changes.next_log_error[k]),
-                "spread": changes.spread[k],
-                "logs": [
-                    with_error(changes.deviation[i, k], changes.deviation_error[i, k]) if changes.spread[k] > 0 else "–"
-                    for i in logs
-                ],
-                "slope": with_error(changes.slope[k], changes.slope_error[k]),
-                "left": changes.left[k],
-            }
-            for k, name in enumerate(changes.parameters)
-        ],
-        "warm": bool(np.isfinite(changes.slope).any()),
-    }
 
 
 def _errors(ident: Identification) -> list[dict[str, Any]]:

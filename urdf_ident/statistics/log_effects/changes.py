@@ -110,6 +110,11 @@ class FrictionChanges(ReadOnly):
         return len(self.logs) > 1
 
     @property
+    def warm(self) -> bool:
+        """Whether the change with temperature is known for some parameter."""
+        return bool(np.isfinite(self.slope).any())
+
+    @property
     def next_log_error(self) -> Array:
         """Standard error of the mean as a prediction for the next log, shape (q,); of the mean alone with one log."""
         return np.asarray(np.sqrt(self.mean_error**2 + np.nan_to_num(self.spread) ** 2))
