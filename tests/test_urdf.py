@@ -9,7 +9,7 @@ from conftest import arm_urdf
 
 from urdf_ident.errors import UrdfError
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.urdf import parse_urdf, rotation_from_rpy
+from urdf_ident.model.urdf import parse_urdf
 
 LIMIT = '<limit lower="-1" upper="1" velocity="2" effort="30"/>'
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
@@ -23,13 +23,6 @@ def urdf(
         f'<robot name="r">\n<link name="base"/>\n<link name="tip">{link}</link>\n'
         f'<joint name="hinge" {kind}>{ends}<axis xyz="0 0 1"/>{joint}</joint>\n{extra}</robot>'
     )
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_rpy_is_pinocchios(seed: int) -> None:
-    rpy = np.random.default_rng(seed).uniform(-4, 4, 3)
-    np.testing.assert_allclose(rotation_from_rpy(rpy), pin.rpy.rpyToMatrix(rpy), atol=1e-15)
-    np.testing.assert_array_equal(rotation_from_rpy(np.zeros(3)), np.eye(3))
 
 
 def test_links_are_read_as_pinocchio_reads_them() -> None:

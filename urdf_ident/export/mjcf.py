@@ -31,7 +31,6 @@ from ..model.geometry import SIZES
 from ..model.inertia import to_com
 from ..model.meshes import find_mesh
 from ..model.robot import Robot
-from ..model.urdf import rotation_from_rpy
 from .split import exported_links, joint_values
 from .urdf import number, without_violations
 
@@ -235,7 +234,7 @@ class _Writer:
 
 
 def _origin(node: Node) -> tuple[Array, Array]:
-    return _attribute(node, "origin", "xyz", "0 0 0"), rotation_from_rpy(_attribute(node, "origin", "rpy", "0 0 0"))
+    return _attribute(node, "origin", "xyz", "0 0 0"), pin.rpy.rpyToMatrix(_attribute(node, "origin", "rpy", "0 0 0"))
 
 
 def _attribute(node: Node, tag: str, key: str, default: str) -> Array:

@@ -29,7 +29,7 @@ from ..linalg import Array
 from ..model.geometry import SIZES
 from ..model.inertia import MARGIN, margins, to_com
 from ..model.robot import Robot
-from ..model.urdf import canonical_urdf, parse_urdf, rotation_from_rpy
+from ..model.urdf import canonical_urdf, parse_urdf
 from ..quoting import markup
 from .split import exported_links, joint_values
 
@@ -348,7 +348,7 @@ def _set_inertial(splicer: Splicer, link: Node, theta: Array, where: str) -> Non
     if weight is None or matrix is None:  # already rejected by parse_urdf
         raise UrdfError("<inertial> without <mass> or <inertia>", where=where)
     if origin is not None:
-        rotation = rotation_from_rpy([float(word) for word in origin.get("rpy", "0 0 0").split() or "000"])
+        rotation = pin.rpy.rpyToMatrix(*(float(word) for word in origin.get("rpy", "0 0 0").split() or "000"))
         inertia = rotation.T @ inertia @ rotation
     _set_numbers(splicer, weight, "value", [float(mass)], 0.0)
     if origin is not None and origin.get("xyz").strip():

@@ -21,7 +21,7 @@ from ..linalg import Array
 from .inertia import from_pseudo_inertia
 from .meshes import MESH_FORMATS, find_mesh, load_mesh, mesh_box
 from .robot import Robot
-from .urdf import read_xml, rotation_from_rpy
+from .urdf import read_xml
 
 Colour = tuple[float, float, float, float]
 PLAIN: Colour = (0.76, 0.78, 0.80, 1.0)
@@ -327,7 +327,7 @@ def _origin(element: ElementTree.Element) -> Array:
     origin = element.find("origin")
     given = {} if origin is None else origin.attrib
     xyz, rpy = (_numbers(given.get(key) or "0 0 0", 3) for key in ("xyz", "rpy"))
-    return placed_at(xyz, rotation_from_rpy(rpy))
+    return placed_at(xyz, pin.rpy.rpyToMatrix(*rpy))
 
 
 def placed_at(translation: ArrayLike, rotation: ArrayLike = ((1, 0, 0), (0, 1, 0), (0, 0, 1))) -> Array:

@@ -16,6 +16,7 @@ from typing import Any
 from xml.parsers import expat
 
 import numpy as np
+import pinocchio as pin
 
 from ..errors import UrdfError, check_name, nearest
 from ..files import sizes
@@ -93,22 +94,6 @@ class Description:
     name: str
     links: dict[str, Link]
     joints: dict[str, Joint]
-
-
-def rotation_from_rpy(rpy: Any) -> Array:
-    """Returns the rotation matrix of URDF's fixed-axis roll, pitch, yaw, shape (3, 3), ``Rz(yaw) Ry(pitch) Rx(roll)``.
-
-    Args:
-        rpy: Shape (3,) [rad].
-    """
-    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
-    return np.array(
-        [
-            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-            [-sp, cp * sr, cp * cr],
-        ]
-    )
 
 
 def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = False) -> Description:
@@ -356,7 +341,7 @@ def _link(element: ElementTree.Element, where: str, allow_negative_mass: bool) -
         )
     origin = inertial.find("origin")
     xyz = _vector(origin, "xyz", here)
-    rotation = rotation_from_rpy(_vector(origin, "rpy", here))
+    rotation = pin.rpy.rpyToMatrix(_vector(origin, "rpy", here))
     inertia = symmetric([_number(inertia_element, key, here) for key in _INERTIA_ATTRIBUTES])
     return Link(name, transform(from_com(mass, np.zeros(3), inertia), rotation, xyz), has_collision)
 

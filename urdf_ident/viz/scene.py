@@ -23,7 +23,6 @@ from ..model.geometry import PLAIN, Colour, Visual, placed_at
 from ..model.inertia import pseudo_inertia
 from ..model.meshes import beside_mesh
 from ..model.robot import Robot
-from ..model.urdf import rotation_from_rpy
 
 Command = dict[str, Any]
 Entry = dict[str, Any]
@@ -33,7 +32,7 @@ _ARRAYS = {"uint8": ("Uint8Array", 0x12), "uint32": ("Uint32Array", 0x16), "floa
 _IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
 #: A white pixel, instead of a picture that is elsewhere.
 _BLANK = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
-_LYING = placed_at(np.zeros(3), rotation_from_rpy((np.pi / 2, 0, 0)))  # three's cylinders lie along y, URDF's along z
+_LYING = placed_at(np.zeros(3), [[1, 0, 0], [0, 0, -1], [0, 1, 0]])  # three's cylinders lie along y, URDF's along z
 _DEFAULTS = (
     "/Grid",
     "/Axes",

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 
 from ...errors import ProjectError, nearest
 from ...files.documents import parse_yaml
@@ -29,7 +30,7 @@ from ...files.sizes import LARGEST_NUMBER
 from ...linalg import Array
 from ...model.geometry import SIZES, Visual, placed_at
 from ...model.meshes import MESH_FORMATS, find_mesh, mesh_box
-from ...model.urdf import LARGEST_ANGLE, rotation_from_rpy
+from ...model.urdf import LARGEST_ANGLE
 from ...samples import ReadOnly
 
 #: Name of the faces of the tool's box among the objects.
@@ -207,7 +208,7 @@ def _placement(entry: Mapping[str, Any], where: str, owner: str) -> Array:
     rpy = _numbers(entry.get("rpy", [0, 0, 0]), 3, where, owner)
     if (np.abs(rpy) > LARGEST_ANGLE).any():
         raise ProjectError(f"{owner}: rpy is in rad", where=where, got=rpy.tolist(), expected="a turn at most, ±6.2832")
-    return placed_at(_numbers(entry.get("xyz", [0, 0, 0]), 3, where, owner), rotation_from_rpy(rpy))
+    return placed_at(_numbers(entry.get("xyz", [0, 0, 0]), 3, where, owner), pin.rpy.rpyToMatrix(rpy))
 
 
 def _numbers(value: Any, count: int, where: str, owner: str) -> Array:
