@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
-from xml.parsers import expat
 
 import numpy as np
 import pinocchio as pin
@@ -23,10 +22,7 @@ from ..files.read_write import allowed, read_text
 from ..grouping import abbreviated
 from ..linalg import Array
 from .meshes import reachable_folders
-from .urdf import UNLIMITED, canonical_urdf, read_xml
-
-#: Beginning of a file in which its root element is looked for [characters].
-_HEAD = 1 << 16
+from .urdf import BEFORE, UNLIMITED, canonical_urdf, read_xml
 
 
 def read_description(source: str | Path) -> tuple[str, str, tuple[str, ...]]:
@@ -42,7 +38,7 @@ def read_description(source: str | Path) -> tuple[str, str, tuple[str, ...]]:
         MissingExtraError: The package that reads the format is not installed.
         UrdfError: The file cannot be read.
     """
-    is_text = isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<")
+    is_text = isinstance(source, str) and source.lstrip(BEFORE).startswith("<")
     path = Path() if is_text else Path(source).expanduser()
     text = str(source) if is_text else read_text(path, "URDF")
     where = "URDF" if is_text else str(path)
@@ -59,17 +55,10 @@ def read_description(source: str | Path) -> tuple[str, str, tuple[str, ...]]:
 
 
 def root_tag(text: str) -> str:
-    """Name of the root element of an XML text; empty if it does not begin with one, or with a DOCTYPE."""
-    parser, tags = expat.ParserCreate("utf-8"), list[str]()
-
-    def refuse(*_: object) -> None:
-        raise UrdfError("a DOCTYPE is refused")
-
-    parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler = lambda tag, _: tags.append(tag)
-    with suppress(expat.ExpatError, UrdfError):
-        parser.Parse(text[:_HEAD].lstrip("\ufeff \t\r\n").encode("utf-8", "replace"), False)
-    return tags[0] if tags else ""
+    """Name of the root element of an XML text; empty if it cannot be parsed."""
+    with suppress(UrdfError):
+        return read_xml(text.lstrip(BEFORE), "").tag
+    return ""
 
 
 def _expanded(path: Path) -> str:
@@ -272,7 +261,7 @@ def _refuse_files_elsewhere(source: str | Path) -> None:
         file, text = waiting.pop()
         place = Path() if file is None else file.parent
         text = read_text(file, "MJCF") if file is not None else str(text)
-        for element in read_xml(text.lstrip("\ufeff \t\r\n"), str(file or "MJCF")).iter():
+        for element in read_xml(text.lstrip(BEFORE), str(file or "MJCF")).iter():
             below |= {element.attrib[key] for key in ("meshdir", "texturedir", "assetdir") if element.get(key)}
             for key, name in element.attrib.items():
                 if not key.startswith("file") or not name:

@@ -44,7 +44,7 @@ _NUMERIC = {
 _WORD = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _NUMBERS = re.compile(rf" *{_WORD}(?: +{_WORD})*", re.ASCII)
 #: White space and byte order marks that some tools write before the XML declaration.
-_BEFORE = "\ufeff \t\r\n"
+BEFORE = "\ufeff \t\r\n"
 #: Position limit [rad or m] written for an infinite one, which urdfdom does not read.
 UNLIMITED = 1e9
 #: Largest angle of roll, pitch and yaw [rad] that one would write; a larger one is probably in degrees.
@@ -146,7 +146,7 @@ def canonical_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]
     Returns:
         The text, unchanged if nothing had to be rewritten, and a note on each kind of change.
     """
-    bare = text.lstrip(_BEFORE)
+    bare = text.lstrip(BEFORE)
     if text == "\ufeff" + bare:  # a byte order mark alone, which XML allows
         bare = text
     notes = [] if bare == text else ["blanks before the first < were left out"]
@@ -298,7 +298,7 @@ def read_xml(text: str, where: str) -> ElementTree.Element:
     try:
         parser.Parse(text.encode("utf-8"), True)
     except expat.ExpatError as error:
-        head = text.lstrip("\ufeff \t\r\n")[:30]
+        head = text.lstrip(BEFORE)[:30]
         if not head.startswith("<"):
             got = repr(head) if head else "an empty file"
             remedy = "ROBOT.urdf is the first argument, before any log"
