@@ -283,16 +283,7 @@ class ElasticModel(DynamicModel):
     def row_blocks(
         self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False, torque: bool = False
     ) -> Iterator[tuple[slice, list[Array]]]:
-        """Yields the rows of the estimation problem in chunks.
-
-        Args:
-            segment: A whole segment at full rate, with the motor side.
-            chunk: Samples per chunk.
-            compact: Whether to leave out columns that depend on the others: see :attr:`compact`.
-            torque: Whether to append the measured torque (:meth:`row_targets`) as the last column.
-
-        Yields:
-            The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)), or fewer columns.
+        """See :meth:`.DynamicModel.row_blocks`.
 
         Raises:
             ModelError: The segment has no motor side.
@@ -329,15 +320,7 @@ class ElasticModel(DynamicModel):
         return np.stack(targets, axis=1)
 
     def torque_along(self, theta: Array, segment: Segment) -> Array:
-        """Returns the motor torque referred to the joints along a motion, the sum of link and motor rows.
-
-        Args:
-            theta: Parameters, shape (p,) or (p, k).
-            segment: With the motor side.
-
-        Returns:
-            Shape (N, n) or (N, n, k) [N·m or N].
-        """
+        """See :meth:`.DynamicModel.torque_along`: the motor torque referred to the joints, the sum of link and motor rows."""
         return self.balance(theta, segment)[2]
 
     def balance(self, theta: Array, segment: Segment) -> tuple[Array, Array, Array]:
@@ -371,7 +354,7 @@ class ElasticModel(DynamicModel):
         return out @ self.turns
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON form: everything that :meth:`from_dict` needs to build the same model."""
+        """See :meth:`.DynamicModel.as_dict`."""
         options = {
             "coupling": self.coupling,
             "damping": self.damping,

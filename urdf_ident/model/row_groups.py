@@ -68,9 +68,8 @@ def _spanning(made: Array, order: IntArray) -> tuple[IntArray, Array]:
     R = triangle(made.reshape(-1, made.shape[2]))
     norms = np.linalg.norm(R, axis=0)
     scaled = R / np.where(norms > 0, norms, 1.0)
-    coarse = independent_columns(scaled[:, order], RANK_TOLERANCE)[
-        0
-    ]  # columns that the reduction to base parameters keeps come first
+    # columns that the reduction to base parameters keeps come first
+    coarse = independent_columns(scaled[:, order], RANK_TOLERANCE)[0]
     kept, rest = order[coarse], order[~coarse]
     fine = independent_columns(scaled[:, rest], _SAME, np.linalg.qr(scaled[:, kept])[0])[0]
     kept = np.sort(np.concatenate([kept, rest[fine]]))

@@ -23,6 +23,7 @@ from ..linalg import Array
 from ..logs.refusals import LeftOut
 from ..model.dynamic_model import DynamicModel
 from ..model.prior import Posterior, Prior
+from ..model.terms import Parameter
 from ..model.trained import without_joint_terms
 from ..project import Project
 from ..samples import ReadOnly
@@ -249,10 +250,7 @@ class Record(ReadOnly):
         interval = self.interval()
         return Parameters(
             ParameterRow(
-                name=parameter.name,
-                symbol=parameter.symbol,
-                owner=parameter.owner,
-                unit=parameter.unit,
+                **vars(parameter),
                 value=float(self.theta[k]),
                 prior=float(self.prior.theta0[k]),
                 prior_std=float(self.prior.std[k]),
@@ -302,13 +300,11 @@ def with_note(ident: AnyRecord, note: str) -> AnyRecord:
     return replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
 
 
-@dataclass(frozen=True)
-class ParameterRow:
-    """One standard parameter.
+@dataclass(frozen=True, kw_only=True)
+class ParameterRow(Parameter):
+    """One standard parameter as identified.
 
     Attributes:
-        name: Unique, e.g. ``"Ixx_forearm_link"``.
-        symbol: Its symbol, e.g. ``"Ixx"``.
         value: Estimate from data, physics and prior.
         prior: Mean of the prior.
         prior_std: Standard deviation of the prior.
@@ -319,10 +315,6 @@ class ParameterRow:
         advice: What would make it identifiable; empty if nothing is missing.
     """
 
-    name: str
-    symbol: str
-    owner: str
-    unit: str
     value: float
     prior: float
     prior_std: float
