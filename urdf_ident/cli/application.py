@@ -228,22 +228,10 @@ def error_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
     if isinstance(error, OSError) and error.filename is not None:
         return f"a file or folder cannot be used ({error.strerror}), at {str(error.filename)[:200]!r}", WRONG_USE
     return (
-        f"internal error, {type(error).__name__}: {what}; please report it to {_maintainers()}, with the input and what "
-        "`--debug` prints",
+        f"internal error, {type(error).__name__}: {what}; please report it to the maintainers (SECURITY.md), with the input "
+        "and what `--debug` prints",
         UNFORESEEN,
     )
-
-
-def _maintainers() -> str:
-    """Address for bug reports, from the metadata of the installed package."""
-    from importlib.metadata import PackageNotFoundError, metadata
-
-    with suppress(PackageNotFoundError):
-        for entry in metadata("urdf-ident").get_all("Project-URL") or []:
-            name, _, address = str(entry).partition(", ")
-            if name.lower() in ("issues", "bug tracker", "tracker"):
-                return address
-    return "the maintainers (SECURITY.md)"
 
 
 def say_aside(line: str) -> None:
