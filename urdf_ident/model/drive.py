@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError
+from ..files.documents import record
 from ..linalg import Array, BoolArray, one_each, positive
 from ..samples import ReadOnly
 
@@ -181,6 +182,4 @@ class Drive(ReadOnly):
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Drive:
         """Inverse of :meth:`as_dict`."""
-        reduction, gain, offset = (np.array(data[key], dtype=float) for key in ("reduction", "gain", "joint_offset"))
-        error = data.get("gain_error")
-        return cls(reduction, gain, offset, data["gain_origin"], None if error is None else np.array(error, dtype=float))
+        return record(cls, {**data, "offset": data["joint_offset"]})

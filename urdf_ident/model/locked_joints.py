@@ -27,25 +27,9 @@ class Follower(NamedTuple):
     offset: float
 
 
-class Choice(NamedTuple):
-    """Which joints move.
-
-    Attributes:
-        locked: Joint name → position [rad or m].
-        order: The independent joints.
-        coupled: Names of joints that follow independent ones.
-        notes: What was locked unasked.
-    """
-
-    locked: dict[str, float]
-    order: tuple[str, ...]
-    coupled: dict[str, Follower]
-    notes: tuple[str, ...]
-
-
 def choose_joints(
     description: Description, joints: Sequence[str] | None, lock: Mapping[str, float], where: str, mimic: str = "lock"
-) -> Choice:
+) -> tuple[dict[str, float], tuple[str, ...], dict[str, Follower], tuple[str, ...]]:
     """Returns the joints that move, and those that are locked.
 
     Joints that mimic another one share its coordinate. With ``mimic="identify"``, and in a hand in which nothing else moves,
@@ -57,6 +41,10 @@ def choose_joints(
         lock: Joint name → position [rad or m].
         where: The URDF, for messages.
         mimic: ``"lock"`` or ``"identify"``.
+
+    Returns:
+        Locked joints with their positions [rad or m], independent joints, joints that follow these, and notes on what was
+        locked unasked.
 
     Raises:
         ModelError: A name is unknown, a joint type is unsupported, a joint mimics another one, or nothing moves.
@@ -110,7 +98,7 @@ def choose_joints(
             "too many joints move", where=where, got=len(order), expected=f"at most {MOST_JOINTS}", remedy="lock the others"
         )
     _refuse_mimics(moving, order, where)
-    return Choice(locked, order, followers, tuple(notes))
+    return locked, order, followers, tuple(notes)
 
 
 def _followers(moving: Mapping[str, Joint], named: Collection[str], where: str) -> dict[str, Follower]:

@@ -302,14 +302,12 @@ def with_joint_terms(
     origin = tuple("first fit" if ok else "guess" for ok in seen)
     unseen = [term.name for term, ok in zip(terms, seen, strict=True) if not ok]
     note = (f"the first fit cannot see {', '.join(unseen)}: zero, as in the URDF",) if unseen else ()
-    return Prior(
-        np.concatenate([prior.theta0, values]),
-        block_diagonal(prior.root, np.diag(1.0 / spread)),
-        prior.origin + origin,
-        prior.notes + note,
-        prior.spread,
-        prior.relative_std,
-        prior.mass_std,
+    return replace(
+        prior,
+        theta0=np.concatenate([prior.theta0, values]),
+        root=block_diagonal(prior.root, np.diag(1.0 / spread)),
+        origin=prior.origin + origin,
+        notes=prior.notes + note,
     )
 
 

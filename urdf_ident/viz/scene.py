@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import MissingFileError
 from ..files.read_write import read_bytes
+from ..grouping import grouped
 from ..linalg import Array
 from ..model.geometry import PLAIN, Colour, Visual, placed_at
 from ..model.inertia import pseudo_inertia
@@ -156,15 +157,19 @@ def hexadecimal(colour: Sequence[float]) -> int:
 def robot_commands(robot: Robot, shapes: Sequence[Visual], base: Array, root: str, *, ghost: bool = False) -> list[Command]:
     """Adds a robot to the scene, whose joints the page moves; base of shape (4, 4) [m]: placement of its root."""
     commands = []
-    placements = robot.link_placements
-    for link in dict.fromkeys(shape.link for shape in shapes):
-        joint, placement = placements[link]
-        node = SceneObject(f"{root}/{joint_path(robot, joint)}/{plain(link)}")
-        for shape in shapes:
-            if shape.link == link:
-                add_shape(node, shape, ghost=ghost)
-        commands += [node.command(), set_transform(node.path, base @ placement if joint < 0 else placement)]
+    for link, of_link in grouped((shape.link, shape) for shape in shapes).items():
+        node, placed = _on_link(robot, link, base, root)
+        for shape in of_link:
+            add_shape(node, shape, ghost=ghost)
+        commands += [node.command(), placed]
     return commands
+
+
+def _on_link(robot: Robot, link: str, base: Array, root: str) -> tuple[SceneObject, Command]:
+    """An object that moves with a link, and the command that places it there."""
+    joint, placement = robot.link_placements[link]
+    node = SceneObject(f"{root}/{joint_path(robot, joint)}/{plain(link)}")
+    return node, set_transform(node.path, base @ placement if joint < 0 else placement)
 
 
 def joint_path(robot: Robot, joint: int) -> str:
@@ -259,14 +264,14 @@ def _material(colour: Colour, ghost: bool = False) -> Entry:
 def inertia_commands(robot: Robot, base: Array, root: str, colour: Colour) -> list[Command]:
     """Adds the solid ellipsoid of uniform density with each link's mass and inertia; base of shape (4, 4) [m]; colour: RGBA."""
     commands = []
-    for link, (joint, placement) in robot.link_placements.items():
+    for link in robot.link_placements:
         known = robot.description.links.get(link)
         if known is None or known.theta is None or known.theta[0] <= 0:
             continue
-        node = SceneObject(f"{root}/{joint_path(robot, joint)}/{plain(link)}")
+        node, placed = _on_link(robot, link, base, root)
         material = node.material(**{**_material(colour, ghost=True), "roughness": 0.7})
         node.child("Mesh", ellipsoid(known.theta), geometry=node.geometry(**_ball(1.0)), material=material)
-        commands += [node.command(), set_transform(node.path, base @ placement if joint < 0 else placement)]
+        commands += [node.command(), placed]
     return commands
 
 
