@@ -255,7 +255,7 @@ AUDITED = {
         """,
         BEFORE: "export/mjcf_patch.py:_files_of result/write.py:write_mjcf",
         NONE: """
-            files/documents.py:parse_yaml logs/formats/text.py:TextTable._by_arrow
+            files/documents.py:parse_yaml
             logs/formats/text.py:TextTable._parsed logs/formats/variables.py:_member viz/player.py:_open
         """,
         ASKED: """

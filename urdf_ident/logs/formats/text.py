@@ -1,6 +1,6 @@
 """Tables of numbers in text files: their columns, and all rows that can be read.
 
-A block of clean lines is parsed in C (by pyarrow if installed, else NumPy). Only a block that fails is split into smaller
+A block of clean lines is parsed in C by NumPy. Only a block that fails is split into smaller
 ones and finally into rows, so that a broken row costs little time and the rest of the log is kept.
 """
 
@@ -10,7 +10,6 @@ import bz2
 import codecs
 import gzip
 import lzma
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -106,8 +105,6 @@ _PACKED: dict[bytes, tuple[str, Callable[[BinaryIO], Any]]] = {
 _LONGEST_HEAD = 1 << 24
 #: Lines of a block with an irregular row that are parsed together.
 _GROUP = 256
-#: Memory that two threads need to start, with a margin [bytes].
-_STACK = 1 << 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,44 +159,26 @@ class TextTable(Table):
 
     def _parsed(self, block: bytes, count: int, columns: Sequence[int]) -> Array | None:
         """All rows at once, or None if one of them or a cell is irregular."""
-        if any(mark in block for mark in (b"#", b"\0", b"\n\n", b"\n\r\n")):  # pyarrow reads a blank line as a row
+        mark = self.delimiter
+        commas = self.decimal_comma and (mark == "," or b"." in block)
+        if commas or any(odd in block for odd in (b"#", b"\0", *([b'"'] if mark is None else []))):
             return None
-        values = self._by_arrow(block, columns) if self.delimiter is not None and columns else None
-        if values is None and not (self.stamps.intersection(columns) or self.decimal_comma or b'"' in block):
-            with suppress(ValueError, UnicodeDecodeError):
-                whole = np.loadtxt(block.decode().splitlines(), delimiter=self.delimiter, comments=None, ndmin=2)
-                values = whole[:, columns] if whole.shape[1] == self.width else None
-        return values if values is not None and len(values) == count else None
-
-    def _by_arrow(self, block: bytes, columns: Sequence[int]) -> Array | None:
-        """All rows at once, by pyarrow; None without it, or if a row or cell is irregular."""
+        text = block.decode("latin-1").replace("\r\n", "\n").removesuffix("\n")  # what is no ASCII is no number either
+        text = text.replace(",", ".") if self.decimal_comma else text
+        if mark is not None:
+            for empty in (2 * mark, 2 * mark, f"{mark}\n"):
+                text = text.replace(empty, f"{mark}nan{empty[1]}")
+        kinds = np.dtype([(str(k), float if k in columns else "S1") for k in range(self.width)])
+        options: dict[str, Any] = {"comments": None, "quotechar": '"' if '"' in text else None, "encoding": None, "ndmin": 1}
+        stamps = dict.fromkeys(self.stamps.intersection(columns), stamp)
         try:
-            import pyarrow as pa
-            from pyarrow import csv
-        except ImportError:
+            table = np.loadtxt(text.split("\n"), kinds, delimiter=mark, converters=stamps, **options)
+        except ValueError:
             return None
-        kinds = {str(k): pa.string() if k in self.stamps else pa.float64() for k in columns}
-        options = csv.ReadOptions(
-            column_names=[str(k) for k in range(self.width)], use_threads=False, block_size=len(block) + 1
-        )
-        conversion = csv.ConvertOptions(
-            include_columns=list(kinds), column_types=kinds, decimal_point="," if self.decimal_comma else "."
-        )
-        parsing = csv.ParseOptions(delimiter=self.delimiter, ignore_empty_lines=False)
-        np.empty(_STACK, np.uint8)  # raises without memory for threads of pyarrow, which would end the process
-        try:
-            parsed = csv.read_csv(pa.BufferReader(block), options, parsing, conversion, pa.system_memory_pool())
-        except pa.ArrowException:
-            return None
-        values = np.empty((len(parsed), len(columns)))
+        values = np.empty((len(table), len(columns)))
         for k, column in enumerate(columns):
-            cells = parsed.column(str(column)).combine_chunks()
-            if column in self.stamps:
-                values[:, k] = [stamp(cell or "") for cell in cells.to_pylist()]
-            else:  # `to_numpy` would import pandas, which takes half a second
-                cells = cells.fill_null(math.nan) if cells.null_count else cells
-                values[:, k] = np.frombuffer(cells.buffers()[1])[cells.offset :][: len(cells)]
-        return values
+            values[:, k] = table[str(column)]
+        return values if len(values) == count else None
 
     def _row(self, line: str, columns: Sequence[int]) -> list[float]:
         cells = split_line(line, self.delimiter)
