@@ -140,15 +140,16 @@ def test_impossible_gains_are_refused(build) -> None:
 
 
 def test_laws_of_the_users_own_are_simulated_as_they_are() -> None:
-    """A law derived from one that is affine in the velocity need not be."""
+    """A law derived from Coulomb's need not be constant."""
     gains = np.full(UR.n, 10.0)
 
     class Soft(Coulomb):
         def basis(self, motion):
             return (np.tanh(motion.v / 0.3),)
 
-    assert FrictionTruth(UR.n, (Coulomb.of(gains),)).affine is not None
-    assert FrictionTruth(UR.n, (Soft.of(gains),)).affine is None
+    v = np.linspace(-1.0, 1.0, UR.n)
+    torque = FrictionTruth(UR.n, (Soft.of(gains),)).torque(v, np.sign(v), np.zeros(UR.n))
+    np.testing.assert_allclose(torque, 10.0 * np.tanh(v / 0.3))
 
 
 def arm_with_tip(damping: float, offset: float, inertia: float) -> Robot:

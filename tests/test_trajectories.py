@@ -16,7 +16,7 @@ from urdf_ident.linalg import Array
 from urdf_ident.motion.files import read_trajectory, why_recorded
 from urdf_ident.motion.fourier import FourierTrajectory, modified_fourier, random_fourier
 from urdf_ident.motion.limits import Limits, check_limits
-from urdf_ident.motion.trajectory import PiecewisePolynomial, RepeatedTrajectory, b_spline_at_rest, ramped, sampled, trapezoidal
+from urdf_ident.motion.trajectory import PiecewisePolynomial, b_spline_at_rest, ramped, repeated, sampled, trapezoidal
 
 JOINTS = ("a", "b")
 UR = Robot.from_urdf(robot_path("ur10e"))
@@ -48,7 +48,7 @@ KINDS = {
     "spline": spline(),
     "trapezoidal": moves(),
     "ramped": ramped(fourier(), [0.0, 0.5], 1.5),
-    "repeated": RepeatedTrajectory(modified(), 3),
+    "repeated": repeated(modified(), 3),
     "sampled": sampled(JOINTS, np.linspace(0, 5, 40), *fourier().evaluate(np.linspace(0, 5, 40))),
 }
 
@@ -317,8 +317,8 @@ def test_impossible_paths_are_refused(arguments: dict) -> None:
 
 
 def test_repeating_repeats_and_refuses_what_does_not_close() -> None:
-    trajectory = RepeatedTrajectory(modified(), 3)
+    trajectory = repeated(modified(), 3)
     np.testing.assert_allclose(trajectory.evaluate([1.0])[0], trajectory.evaluate([11.0])[0], atol=1e-12)
     open_ended = fourier(duration=3.0)
     with pytest.raises(LimitError, match="does not end where it starts: the position jumps"):
-        RepeatedTrajectory(open_ended, 2)
+        repeated(open_ended, 2)

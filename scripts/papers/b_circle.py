@@ -27,7 +27,7 @@ from urdf_ident.excitation.paths import circle
 from urdf_ident.linalg import Array, triangle
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.motion.fourier import FourierTrajectory
-from urdf_ident.motion.trajectory import RepeatedTrajectory
+from urdf_ident.motion.trajectory import repeated
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.settings import ControllerSection, Noise, Sensors
 from urdf_ident.simulation.simulate import SimulatedLog, simulate
@@ -106,7 +106,7 @@ class Experiment:
             starts=starts,
             collisions=None,
         )
-        log = self.drive(RepeatedTrajectory(design.excitation, PERIODS), seed)
+        log = self.drive(repeated(design.excitation, PERIODS), seed)
         theta, sigma = self.identify(log, design.excitation)
         error = log.reference - log.truth.q
         residual = self.circle_residual(theta)

@@ -16,7 +16,7 @@ from ..errors import LimitError, check_known
 from ..linalg import Array
 from ..motion.fourier import FourierTrajectory, modified_fourier
 from ..motion.limits import Limits
-from ..motion.trajectory import DEGREE, RepeatedTrajectory, Trajectory, b_spline_at_rest, check_repetitions, ramped
+from ..motion.trajectory import DEGREE, Trajectory, b_spline_at_rest, check_repetitions, ramped, repeated
 
 #: With more harmonics, one step of a search takes longer than a whole budget.
 MOST_HARMONICS = 200
@@ -197,7 +197,7 @@ class Family:
         ends, coefficients = self._split(X, poses)
         core = self._core(ends, coefficients, joints)
         if periods > 1:
-            core = RepeatedTrajectory(core, periods)
+            core = repeated(core, periods)
         return ramped(core, ends[0], self.ramp) if self.has_ramps else core
 
     @property

@@ -200,7 +200,8 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class SequenceTrajectory(Trajectory):
-    """One trajectory after the other, as :func:`ramped` makes them: without a jump in position, velocity or acceleration.
+    """One trajectory after the other, as :func:`ramped` and :func:`repeated` make them: without a jump in position, velocity or
+    acceleration.
 
     Attributes:
         parts: The trajectories, for the same joints.
@@ -231,44 +232,28 @@ class SequenceTrajectory(Trajectory):
         return np.asarray(np.max([piece.bounds(order) for piece in self.parts], axis=0))
 
 
-@dataclass(frozen=True, eq=False)
-class RepeatedTrajectory(Trajectory):
-    """A closed motion repeated without a pause.
+def repeated(trajectory: Trajectory, periods: int) -> SequenceTrajectory:
+    """Repeats a closed motion without a pause.
 
-    Attributes:
+    Args:
         trajectory: One period; must end in the state in which it starts.
+
+    Raises:
+        LimitError: It does not, or the number of periods is no whole number.
     """
-
-    trajectory: Trajectory
-    periods: int
-    joints: tuple[str, ...] = field(init=False)
-    duration: float = field(init=False)
-    smoothness: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        check_repetitions(self.periods)
-        one = self.trajectory
-        end, start = one.evaluate([one.duration]), one.evaluate([0.0])
-        for name, x, y in zip(("position", "velocity", "acceleration"), end, start, strict=True):
-            jump = np.abs(x[0] - y[0])
-            j = int(np.argmax(jump))
-            if jump[j] > TOLERANCE * (1.0 + abs(x[0, j])):
-                raise LimitError(
-                    f"the trajectory does not end where it starts: the {name} jumps",
-                    where=f"joint '{one.joints[j]}'",
-                    got=f"{jump[j]:.3g}",
-                    remedy="join them with ramped(…)",
-                )
-        freeze_arrays(self, joints=one.joints, duration=self.periods * one.duration, smoothness=min(2, one.smoothness))
-
-    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        time = np.atleast_1d(np.asarray(t, dtype=float))
-        completed = np.clip(np.floor(time / self.trajectory.duration), 0, self.periods - 1)
-        return self.trajectory.evaluate(time - completed * self.trajectory.duration)
-
-    def bounds(self, order: int) -> Array:
-        """Bounds of one period; see :meth:`Trajectory.bounds`."""
-        return self.trajectory.bounds(order)
+    check_repetitions(periods)
+    end, start = trajectory.evaluate([trajectory.duration]), trajectory.evaluate([0.0])
+    for name, x, y in zip(("position", "velocity", "acceleration"), end, start, strict=True):
+        jump = np.abs(x[0] - y[0])
+        j = int(np.argmax(jump))
+        if jump[j] > TOLERANCE * (1.0 + abs(x[0, j])):
+            raise LimitError(
+                f"the trajectory does not end where it starts: the {name} jumps",
+                where=f"joint '{trajectory.joints[j]}'",
+                got=f"{jump[j]:.3g}",
+                remedy="join them with ramped(…)",
+            )
+    return SequenceTrajectory((trajectory,) * periods)
 
 
 def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> SequenceTrajectory:

@@ -23,9 +23,6 @@ from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
 from .controllers import masses_of_poses
 
-#: Velocities at which friction is tested for being affine [rad/s or m/s].
-_PROBES = (-3.7, -0.41, -0.013, 0.0021, 0.17, 1.3, 8.9)
-
 
 @dataclass(frozen=True, eq=False)
 class FrictionTruth:
@@ -94,26 +91,6 @@ class FrictionTruth:
             hard[: self.n] |= self.load > 0
         return np.asarray(hard)
 
-    @cached_property
-    def affine(self) -> tuple[Array, Array, Array] | None:
-        """Constant, factor of the velocity and factor of the direction of slip of each slider, shapes (K,), without springs.
-
-        None unless friction has this form.
-        """
-        if self.load is not None or self.memory:
-            return None
-        zero, one = np.zeros(self.sliders), np.ones(self.sliders)
-        constant = self._by_laws(zero, zero, zero)
-        slope, jump = self._by_laws(one, zero, zero) - constant, self._by_laws(zero, one, zero) - constant
-        if (jump[~self.hard] != 0).any():
-            return None
-        for w in _PROBES:  # tested numerically, because users can define their own laws
-            for s in (-1.0, 1.0):
-                friction = self._by_laws(w * one, s * one, zero)
-                if not np.allclose(friction, constant + slope * w + jump * s, rtol=1e-9, atol=1e-12):
-                    return None
-        return constant, slope, jump
-
     def velocity(self, v: Array) -> Array:
         """Returns the velocities of the sliders, shape (…, K).
 
@@ -134,12 +111,6 @@ class FrictionTruth:
             s: Directions of slip, shape (…, K); 0 where a slider sticks.
             z: States of laws with memory, shape (…, K).
         """
-        if self.affine is None:
-            return self._by_laws(w, s, z)
-        constant, slope, jump = self.affine
-        return np.asarray(constant + slope * w + jump * s)
-
-    def _by_laws(self, w: Array, s: Array, z: Array) -> Array:
         if self.transmission is None:
             return self._side(self.joint, w, s, z)
         n = self.n
@@ -166,8 +137,8 @@ class FrictionTruth:
             Lowest (≤ 0) and highest (≥ 0) friction, shapes (K,) [N·m or N].
         """
         zero, ones = np.zeros(self.sliders), np.ones(self.sliders)
-        base = self._by_laws(zero, zero, z)
-        low, high = self._by_laws(zero, -ones, z) - base, self._by_laws(zero, ones, z) - base
+        base = self.torque(zero, zero, z)
+        low, high = self.torque(zero, -ones, z) - base, self.torque(zero, ones, z) - base
         if self.load is not None and load is not None:
             extra = self.load * np.abs(load)
             low[: self.n] -= extra
