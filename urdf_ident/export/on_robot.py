@@ -18,7 +18,7 @@ from ..errors import LimitError, ModelError, check_known
 from ..files.read_write import write_text
 from ..linalg import Array
 from ..model.robot import Robot
-from ..motion.collision.clearance import ClearanceReport, require_clearance
+from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import Limits, check_limits
 from ..motion.trajectory import Trajectory, table_header, table_text
@@ -239,7 +239,10 @@ def motion_texts(
         )
     if bool(limits.prismatic.any()) and target != "ros2_control":
         raise ModelError(f"{target} drives revolute joints only", got="a prismatic joint", remedy="--for ros2_control")
-    plan = Plan(robot.name, trajectory, tuple(robot.order), limits, require_clearance(trajectory, collisions))
+    clearance = None if collisions is None else check_clearance(trajectory, collisions)
+    if clearance is not None:
+        clearance.require()
+    plan = Plan(robot.name, trajectory, tuple(robot.order), limits, clearance)
     return {**TARGETS[target](plan), "README.txt": plan.page(target)}
 
 

@@ -123,6 +123,7 @@ def simulate(
             expected=f"fewer than {MOST_SAMPLES:g}",
             remedy="shorten the motion, or raise simulation.step",
         )
+    check_limits(trajectory, Limits.from_robot(robot)).require()
     seed = settings.seed if seed is None else seed
     options: dict[str, Any] = {"sensors": settings.sensors, "rate": settings.rate, "seed": seed}
     options |= {"name": name, "progress": progress}
@@ -130,7 +131,6 @@ def simulate(
         law = motor_law(settings.controller, plant, robot, trajectory)
         log = simulate_elastic(plant, law, trajectory, step=settings.step, **options)
     else:
-        check_limits(trajectory, Limits.from_robot(robot)).require()  # before the substeps are computed
         controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
         substeps = max(1, round(1.0 / (settings.rate * settings.step)))
         if settings.controller.rate is None:  # finer steps do not help if the control rate is fixed

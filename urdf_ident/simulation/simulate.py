@@ -25,13 +25,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError, LogError, ModelError, SimulationError, check_shape
+from ..errors import LogError, ModelError, SimulationError, check_shape
 from ..files.read_write import write_text
 from ..linalg import Array, BoolArray, IntArray, rms
 from ..logs.columns.layout import NAMES
 from ..logs.recording import Recording
-from ..model.robot import Robot
-from ..motion.limits import Limits, check_limits
 from ..motion.trajectory import Trajectory, sampled, table_text
 from ..samples import Segment
 from ..units import joint_units
@@ -224,8 +222,8 @@ def _at(truth: Segment, q: Array, v: Array, a: Array, time: Array) -> tuple[Arra
     return q, v
 
 
-#: Number of samples between checks for divergence.
-_WATCHED = 16
+#: Tracking error above which a controller counts as diverging [rad or m], and number of samples between checks for it.
+_TRIP, _WATCHED = 1.0, 16
 #: Number of instants at which a trajectory is evaluated at once.
 _BLOCK = 4096
 
@@ -243,8 +241,6 @@ def simulate(
     substeps: int = 1,
     control_rate: float | None = None,
     start: tuple[Array, Array] | None = None,
-    limits: Limits | None = None,
-    trip: float = 1.0,
     name: str = "simulated",
     progress: Progress | None = None,
 ) -> SimulatedLog:
@@ -260,17 +256,13 @@ def simulate(
         substeps: Integration steps per sample; 1 at 1 kHz is a step of 1 ms.
         control_rate: Control instants per second [Hz], ``rate·substeps`` divided by a whole number; None: continuous.
         start: Positions and velocities at the start, shapes (n,); on the trajectory by default.
-        limits: Limits checked before the simulation; the URDF's by default.
-        trip: Tracking error above which the controller counts as diverging [rad or m].
         name: Name of the log.
         progress: Called with the completed fraction, 0 to 1, about every percent.
 
     Raises:
-        LimitError: The trajectory is for other joints, or leaves the limits; names joint and time.
         SimulationError: The controller diverges (names joint and time), or a rate is invalid.
     """
     robot, sensors = plant.robot, sensors or PERFECT
-    require_drivable(trajectory, robot, limits)
     if substeps < 1 or not rate > 0:
         raise SimulationError("the rate and the number of substeps must be positive", got=(rate, substeps))
     time, step = trajectory.times(rate), 1.0 / (rate * substeps)
@@ -284,9 +276,9 @@ def simulate(
         """Checks the last samples together, and one by one if one fails."""
         recent = slice(max(0, end - _WATCHED), end)
         error = np.abs(table[0, recent] - wanted[recent]).max(initial=0.0)
-        if not (error <= trip and np.isfinite(table[1, recent]).all()):
+        if not (error <= _TRIP and np.isfinite(table[1, recent]).all()):
             for k in range(recent.start, end):
-                require_tracking(robot.joints, trip, instants[k], table[0, k], table[1, k], wanted[k])
+                require_tracking(robot.joints, instants[k], table[0, k], table[1, k], wanted[k])
 
     for k, t in enumerate(instants):
         before = solver.rates(t) if drive.holding else None
@@ -312,20 +304,6 @@ def simulate(
     truth = Segment(name, 0.0, rate, *table[:4])
     recording = measure(truth, robot.joints, sensors, seed, prismatic=robot.prismatic)
     return SimulatedLog(recording, truth, table[4], wanted, f"rk4, step {step:.3g} s")
-
-
-def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None) -> None:
-    """Checks that a motion has the robot's joints and respects its limits.
-
-    Args:
-        limits: Limits of the motion; the URDF's if None.
-
-    Raises:
-        LimitError: The motion is for other joints, or leaves the limits; names joint and time.
-    """
-    if trajectory.joints != robot.joints:
-        raise LimitError("the trajectory is for other joints", got=trajectory.joints, expected=robot.joints)
-    check_limits(trajectory, limits or Limits.from_robot(robot)).require()
 
 
 class _Tabulated:
@@ -399,11 +377,10 @@ class _Drive:
         solver.refresh()
 
 
-def require_tracking(joints: tuple[str, ...], trip: float, t: float, q: Array, v: Array, reference: Array) -> None:
+def require_tracking(joints: tuple[str, ...], t: float, q: Array, v: Array, reference: Array) -> None:
     """Stops a simulation that diverges.
 
     Args:
-        trip: Tracking error above which a controller counts as diverging [rad or m].
         t: Time [s].
         q, v, reference: Positions, velocities and reference positions, shape (n,) each [rad, rad/s or m, m/s].
 
@@ -413,12 +390,12 @@ def require_tracking(joints: tuple[str, ...], trip: float, t: float, q: Array, v
     error = np.abs(q - reference)
     error[~(np.isfinite(q) & np.isfinite(v))] = np.inf
     j = int(np.argmax(error))
-    if error[j] > trip:
+    if error[j] > _TRIP:
         raise SimulationError(
             "the controller diverges or is too weak",
             where=f"joint '{joints[j]}' at t = {t:.4g} s",
             got=f"{error[j]:.3g} off the reference",
-            expected=f"less than {trip:g}",
+            expected=f"less than {_TRIP:g}",
             remedy="change simulation.controller.bandwidth, raise simulation.controller.rate, or give rotor inertia with "
             "--truth (without it, the motion of other joints carries a light link along)",
         )

@@ -16,7 +16,6 @@ from ...linalg import Array, positive, rms
 from ...logs.recording import Recording
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
-from ...motion.limits import Limits
 from ...motion.trajectory import sampled
 from ...signals.prepare import PreparedLog
 from ...simulation.elastic.log import elastic_plant, motor_law, simulate_elastic
@@ -100,13 +99,11 @@ class ClosedLoop:
         target = np.asarray(recording.position_target)
         speed = np.gradient(target, time, axis=0)
         reference = sampled(robot.joints, time, target, speed, np.gradient(speed, time, axis=0))
-        inf, no = np.full(robot.n, np.inf), np.zeros(robot.n, dtype=bool)
-        limits = Limits(robot.joints, -inf, inf, inf, inf, inf, no, no)  # the logged motion was executed on the robot
         try:
             if isinstance(plant, ElasticPlant):  # starts on the reference, as measured noise would excite its springs
                 law = motor_law(settings.controller, plant, robot, reference)
                 step = max(settings.step, min(1.0 / rate, LONGEST))
-                clean = simulate_elastic(plant, law, reference, rate=rate, step=step, limits=limits).truth
+                clean = simulate_elastic(plant, law, reference, rate=rate, step=step).truth
             else:
                 clean = simulate(
                     plant,
@@ -115,7 +112,6 @@ class ClosedLoop:
                     rate=rate,
                     substeps=max(1, int(np.ceil(1.0 / (rate * settings.step) - 1e-9))),
                     control_rate=settings.controller.rate,
-                    limits=limits,
                     start=(recording.position[0], reference.evaluate([0.0])[1][0]),
                 ).truth
         except SimulationError as error:

@@ -163,16 +163,19 @@ class TextTable(Table):
         commas = self.decimal_comma and (mark == "," or b"." in block)
         if commas or any(odd in block for odd in (b"#", b"\0", *([b'"'] if mark is None else []))):
             return None
-        text = block.decode("latin-1").replace("\r\n", "\n").removesuffix("\n")  # what is no ASCII is no number either
+        text = block.decode("latin-1").replace("\r\n", "\n")  # what is no ASCII is no number either
         text = text.replace(",", ".") if self.decimal_comma else text
         if mark is not None:
             for empty in (2 * mark, 2 * mark, f"{mark}\n"):
                 text = text.replace(empty, f"{mark}nan{empty[1]}")
         kinds = np.dtype([(str(k), float if k in columns else "S1") for k in range(self.width)])
-        options: dict[str, Any] = {"comments": None, "quotechar": '"' if '"' in text else None, "encoding": None, "ndmin": 1}
-        stamps = dict.fromkeys(self.stamps.intersection(columns), stamp)
+        options: dict[str, Any] = {
+            "converters": dict.fromkeys(self.stamps.intersection(columns), stamp),
+            "quotechar": '"' if '"' in text else None,
+        }
         try:
-            table = np.loadtxt(text.split("\n"), kinds, delimiter=mark, converters=stamps, **options)
+            lines = text.removesuffix("\n").split("\n")
+            table = np.loadtxt(lines, kinds, None, delimiter=mark, encoding=None, ndmin=1, **options)
         except ValueError:
             return None
         values = np.empty((len(table), len(columns)))

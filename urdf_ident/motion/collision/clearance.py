@@ -231,24 +231,6 @@ def check_clearance(
     return ClearanceReport(tuple(sorted(entries, key=lambda entry: entry.margin)))
 
 
-def require_clearance(trajectory: Trajectory, collisions: Collisions | None) -> ClearanceReport | None:
-    """Raises an error if a required distance is not certified along a motion.
-
-    Args:
-        collisions: Pairs and required distances; None: nothing is checked.
-
-    Returns:
-        The smallest distances, or None.
-
-    Raises:
-        LimitError: A distance is not certified.
-    """
-    report = None if collisions is None else check_clearance(trajectory, collisions)
-    if report is not None:
-        report.require()
-    return report
-
-
 @dataclass(frozen=True, eq=False)
 class _Intervals:
     """Intervals of time for single pairs: pair, start and end [s], distances there [m]; all of shape (M,)."""

@@ -15,11 +15,10 @@ from ...model.drive import Drive
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.robot import Robot
-from ...motion.limits import Limits
 from ...motion.trajectory import Trajectory
 from ..controllers import tuned_gains
 from ..settings import ControllerSection, Sensors
-from ..simulate import PERFECT, Progress, SimulatedLog, measure, require_drivable, require_tracking
+from ..simulate import PERFECT, Progress, SimulatedLog, measure, require_tracking
 from ..truth import JointTruth, rotors_and_friction
 from .plant import ElasticPlant, MotorFriction, MotorPD
 
@@ -202,8 +201,6 @@ def simulate_elastic(
     rate: float = 1000.0,
     seed: int = 0,
     step: float = 1e-3,
-    limits: Limits | None = None,
-    trip: float = 1.0,
     name: str = "simulated",
     progress: Progress | None = None,
 ) -> SimulatedLog:
@@ -213,26 +210,22 @@ def simulate_elastic(
         sensors: Imperfections of the log, on both encoders; perfect by default.
         rate: Samples per second of the log [Hz].
         step: Longest integration step [s].
-        limits: Limits checked before the simulation; the URDF's by default.
-        trip: Tracking error above which the controller counts as diverging [rad or m].
         progress: Called with the completed fraction, 0 to 1, about every percent.
 
     Returns:
         The log: link positions, motor positions before the gear, motor torques seen from the joints.
 
     Raises:
-        LimitError: The trajectory is for other joints, or leaves the limits; names joint and time.
         SimulationError: The plant diverges, or cannot be integrated with this step.
     """
     robot = plant.robot
-    require_drivable(trajectory, robot, limits)
     time = trajectory.times(rate)
     q, v, _ = trajectory.evaluate(time)
     percent = max(1, len(time) // 100)
 
     def watch(t: float, position: Array, velocity: Array) -> None:
         k = round(t * rate)
-        require_tracking(robot.joints, trip, t, position, velocity, q[k])
+        require_tracking(robot.joints, t, position, velocity, q[k])
         if progress is not None and (k + 1) % percent == 0:
             progress((k + 1) / len(time))
 

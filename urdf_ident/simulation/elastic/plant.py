@@ -270,19 +270,16 @@ class ElasticPlant:
         """
         return np.asarray(self.at_motors(q) + self.gravity(np.atleast_2d(q))[0] / self.stiffness)
 
-    def acceleration(self, state: Array, speed: Array, tau: Array, external: Array | None = None) -> Array:
+    def acceleration(self, state: Array, speed: Array, tau: Array) -> Array:
         """Computes the forward dynamics, shape (2 n,).
 
         Args:
             state: Link and motor positions, shape (2 n,).
             speed: Link and motor velocities, shape (2 n,).
             tau: Motor torques after the gear, shape (n,) [N·m or N].
-            external: Known external torques on the links, shape (n,) [N·m or N], or None.
         """
-        load = self._load(state, speed, tau)
-        if external is not None:
-            load[: self.n] += external
-        acceleration = pin.aba(self.model, self._data, self._full(state), self._full(speed), self._dual(load))
+        load = self._dual(self._load(state, speed, tau))
+        acceleration = pin.aba(self.model, self._data, self._full(state), self._full(speed), load)
         return np.asarray(acceleration[self._order] / self._scale)
 
     def slopes(self, state: Array, speed: Array, tau: Array, law: MotorPD) -> tuple[Array, Array]:
