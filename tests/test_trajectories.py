@@ -13,7 +13,7 @@ from urdf_ident import Robot, read_recording, robot_path
 from urdf_ident.errors import LimitError, LogError, ShapeError
 from urdf_ident.excitation.paths import circle
 from urdf_ident.linalg import Array
-from urdf_ident.motion.files import read_trajectory, why_recorded
+from urdf_ident.logs.motions import read_trajectory, why_recorded
 from urdf_ident.motion.fourier import FourierTrajectory, modified_fourier, random_fourier
 from urdf_ident.motion.limits import Limits, check_limits
 from urdf_ident.motion.trajectory import PiecewisePolynomial, b_spline_at_rest, ramped, repeated, sampled, trapezoidal
@@ -211,7 +211,7 @@ def _times(text: str, column: int, factor: float) -> str:
         (lambda text: _times(text, 9, 180 / np.pi), "'v_shoulder_lift_joint' is not the derivative of 'q_shoulder_lift_joint'"),
         (lambda text: _times(text, 14, -1.0), "'a_shoulder_pan_joint' is not the derivative of 'v_shoulder_pan_joint'"),
         (lambda text: "1,2,3\n4,5,6\n", "not a trajectory"),
-        (lambda text: "", "not a trajectory"),
+        (lambda text: "", "the log is empty"),
     ],
 )
 def test_bad_trajectory_files_are_refused(tmp_path: Path, change, message: str) -> None:

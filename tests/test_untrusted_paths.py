@@ -243,13 +243,13 @@ AUDITED = {
             logs/formats/text.py:line_blocks logs/formats/variables.py:open_hdf5
             logs/formats/variables.py:open_numpy logs/tables.py:file_hash model/meshes.py:load_mesh
             model/description.py:read_description motion/collision/world.py:read_world
-            motion/files.py:read_trajectory motion/files.py:why_recorded pipeline/simulate.py:_result_of
+            pipeline/simulate.py:_result_of
             project.py:load_project result/identification.py:load simulation/truth.py:read_truth viz/scene.py:add_shape
             viz/scene.py:_with_own_images.inlined
         """,
         OWN: """
             cli/application.py:_Printed._drop cli/application.py:main pipeline/fleet.py:fleet
-            provenance.py:computing
+            export/on_robot.py:_program provenance.py:computing
             report/page.py:_text result/scores.py:read_series viz/page.py:_assemble
             viz/player.py:_bridge
         """,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .judgements.judgement import Judgement as Judgement
     from .judgements.judgement import Remedy as Remedy
     from .judgements.judgement import Verdict as Verdict
+    from .logs.motions import read_trajectory as read_trajectory
     from .logs.read import read_recording as read_recording
     from .logs.recording import Recording as Recording
     from .logs.sources import expand_logs as expand_logs
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from .motion.collision.collisions import Collisions as Collisions
     from .motion.collision.find import find_collisions as find_collisions
     from .motion.collision.world import read_world as read_world
-    from .motion.files import read_trajectory as read_trajectory
     from .motion.fourier import random_fourier as random_fourier
     from .motion.limits import Limits as Limits
     from .motion.trajectory import Trajectory as Trajectory
@@ -100,7 +100,7 @@ _HOME = {
     "play": "viz.player",
     "random_fourier": "motion.fourier",
     "read_recording": "logs.read",
-    "read_trajectory": "motion.files",
+    "read_trajectory": "logs.motions",
     "read_world": "motion.collision.world",
     "robot_path": "model.bundled",
     "simulate": "pipeline.simulate",

@@ -80,7 +80,7 @@ def simulate(
 
     With stick-slip friction and imperfect sensors; the project file holds the settings.
     """
-    from ..motion.files import read_trajectory, why_recorded
+    from ..logs.motions import read_trajectory, why_recorded
     from ..pipeline.simulate import simulate as run
     from ..pipeline.simulate import true_plant, truth_notes
     from ..simulation.simulate import write_log
@@ -174,7 +174,7 @@ def export_motion(
     Includes a slow approach, a dry run, the recording, and a checklist.
     """
     from ..export.on_robot import export_motion as write
-    from ..motion.files import read_trajectory, why_recorded
+    from ..logs.motions import read_trajectory, why_recorded
 
     project, folder, robot = open_robot(config, urdf, lock)
     limits = project.excitation.build_limits(robot)

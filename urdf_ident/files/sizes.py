@@ -15,7 +15,6 @@ LARGEST = {
     "truth file": 1 * _MEGA,
     "side-car": 1 * _MEGA,
     "identification": 1024 * _MEGA,
-    "trajectory": 1024 * _MEGA,
     "mesh": 1024 * _MEGA,
     "log": 64 * 1024 * _MEGA,
 }

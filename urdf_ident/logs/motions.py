@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import LogError, nearest
-from ..files.read_write import read_text
 from ..files.sizes import LONGEST_MOTION
-from ..linalg import Array
 from ..model.robot import Robot
-from .trajectory import PiecewisePolynomial, sampled
+from ..motion.trajectory import PiecewisePolynomial, sampled
+from .formats.text import open_text
 
 #: Prefixes of positions, velocities and accelerations in a header, each followed by ``_<joint>``.
 _PREFIXES = ("q", "v", "a")
@@ -44,8 +42,17 @@ def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
             :data:`.sizes.LONGEST_MOTION`, velocities are not the derivative of the positions, or accelerations of velocities.
         MissingFileError: The file cannot be read.
     """
-    where = str(path)
-    header, table, numbers = _read_table(read_text(path, "trajectory"), where)
+    where, file = str(path), open_text(path)
+    header = file.names
+    if "t" not in header:
+        raise LogError("not a trajectory: there is no header with 't'", where=where, got=", ".join(file.first[:4]))
+    table, numbers = map(np.concatenate, zip(*file.blocks(range(file.width)), strict=True))
+    broken = ~np.isfinite(table).all(axis=1)
+    if broken.any():
+        row = int(np.argmax(broken))
+        got = ", ".join(f"{value:g}" for value in table[row, :4])
+        expected = f"{file.width} finite numbers"
+        raise LogError("broken row", where=f"{where}, row {numbers[row]}", got=got, expected=expected)
     twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
     if twice:
         raise LogError(f"column '{twice[0]}' is given twice", where=where, remedy="leave the right one")
@@ -118,7 +125,7 @@ def why_recorded(path: str | Path, trajectory: PiecewisePolynomial) -> str:
     Raises:
         MissingFileError: The file cannot be read.
     """
-    header = _header(read_text(path, "trajectory").splitlines()[0])
+    header = open_text(path).names
     efforts = [name for name in header if name in {f"{prefix}_{joint}" for prefix in _EFFORTS for joint in trajectory.joints}]
     if efforts:
         return f"it holds efforts ('{efforts[0]}')"
@@ -130,32 +137,3 @@ def why_recorded(path: str | Path, trajectory: PiecewisePolynomial) -> str:
     return (
         f"the acceleration of '{trajectory.joints[rough[0]]}' jumps from row to row, as that of noisy or rounded positions does"
     )
-
-
-def _header(line: str) -> list[str]:
-    return [name.strip() for name in next(csv.reader([line], skipinitialspace=True), [])]
-
-
-def _read_table(text: str, where: str) -> tuple[list[str], Array, list[int]]:
-    """Header, values of shape (rows, columns), and the line of each row in the file, counted from 1."""
-    lines = text.splitlines()
-    header = _header(lines[0]) if lines else []
-    if "t" not in header:
-        raise LogError(
-            "not a trajectory: the first line is not a header with 't'", where=where, got=repr(lines[0][:60] if lines else "")
-        )
-    rows, numbers = [], []
-    for number, line in enumerate(lines[1:], start=2):
-        if not line.strip():
-            continue
-        try:
-            values = [float(cell) for cell in line.split(",")]
-        except ValueError:
-            values = []
-        if len(values) != len(header) or not np.isfinite(values).all():
-            raise LogError(
-                "broken row", where=f"{where}, row {number}", got=repr(line[:60]), expected=f"{len(header)} finite numbers"
-            )
-        rows.append(values)
-        numbers.append(number)
-    return header, np.array(rows).reshape(len(rows), len(header)), numbers
