@@ -24,7 +24,7 @@ from logs import make_log
 import urdf_ident
 from urdf_ident import parallel
 from urdf_ident.errors import MissingFileError, SchedulerError
-from urdf_ident.logs.read import read_recordings
+from urdf_ident.logs.read import read_readable
 from urdf_ident.model.robot import Robot
 
 
@@ -84,9 +84,9 @@ def test_a_log_that_workers_lack_is_read_here(tmp_path: Path, robot: Robot, monk
     with parallel.workers(2):
         parallel.each(square, range(4))  # the processes were started in another folder
         monkeypatch.chdir(tmp_path)
-        recordings = read_recordings([f"run{seed}.csv" for seed in range(4)], robot)
+        recordings = read_readable([f"run{seed}.csv" for seed in range(4)], robot, skip=False)[0]
         with pytest.raises(MissingFileError, match="run4"):
-            read_recordings(["run0.csv", "run4.csv"], robot)
+            read_readable(["run0.csv", "run4.csv"], robot, skip=False)[0]
     assert [log.name for log in recordings] == ["run0", "run1", "run2", "run3"]
 
 

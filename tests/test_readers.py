@@ -10,7 +10,7 @@ from urdf_ident import Recording, Robot, robot_path
 from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentError
 from urdf_ident.logs import read
 from urdf_ident.logs.columns.layout import SideSection
-from urdf_ident.logs.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
+from urdf_ident.logs.read import LogLayout, expand_logs, read_readable, read_recording
 
 # Document order (zeta, alpha, slide) differs from Pinocchio's alphabetical order of siblings (alpha, zeta).
 Read = Callable[..., Recording]
@@ -345,7 +345,7 @@ def test_links_to_missing_files_are_reported_and_folders_below_are_searched(tmp_
     (tmp_path / "b.csv").symlink_to("nowhere.csv")
     for argument in (tmp_path, tmp_path / "*.csv"):
         with pytest.raises(MissingFileError, match=r"b\.csv: log not found"):
-            read_recordings(expand_logs([argument]), robot)
+            read_readable(expand_logs([argument]), robot, skip=False)[0]
     (tmp_path / "day=1" / "part=2").mkdir(parents=True)
     write(tmp_path / "day=1" / "part=2", table(), "c.csv")
     assert [log.name for log in expand_logs([tmp_path / "day=*" / "**" / "*.csv"])] == ["c"]
@@ -355,7 +355,7 @@ def test_all_logs_that_cannot_be_read_are_named_and_may_be_left_out(tmp_path: Pa
     texts = {"good": table(), "torn": "", "other": table(5), "words": "no,log\n1,2\n"}
     paths = [write(tmp_path, text, f"{name}.csv") for name, text in texts.items()]
     with pytest.raises(LogError, match=r"torn\.csv.*empty.*also refused: words$") as caught:
-        read_recordings(paths, robot)
+        read_readable(paths, robot, skip=False)[0]
     assert list(caught.value.logs) == ["torn", "words"]
     logs, left_out = read_readable(paths, robot)
     assert [log.name for log in logs] == ["good", "other"]

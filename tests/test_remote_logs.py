@@ -18,7 +18,7 @@ from logs import make_log
 from urdf_ident.errors import LogError, MissingExtraError, MissingFileError
 from urdf_ident.logs import remote
 from urdf_ident.logs.columns.layout import LogLayout
-from urdf_ident.logs.read import read_recording, read_recordings
+from urdf_ident.logs.read import read_readable, read_recording
 from urdf_ident.logs.remote import logs_at, plain
 from urdf_ident.logs.sources import expand_logs, log_source
 from urdf_ident.model.robot import Robot
@@ -55,7 +55,7 @@ def test_a_folder_and_a_glob_at_an_address_stand_for_their_logs(store: Path, arg
 def test_processes_read_addresses_as_they_read_a_disk(store: Path) -> None:
     near = [read_recording(store / f"run{seed}.csv", ROBOT) for seed in range(3)]
     with workers(2):
-        far = read_recordings(expand_logs([(store / "*.csv").as_uri().replace("%2A", "*")]), ROBOT)
+        far = read_readable(expand_logs([(store / "*.csv").as_uri().replace("%2A", "*")]), ROBOT, skip=False)[0]
     assert [log.sha256 for log in far] == [log.sha256 for log in near]
     assert all(log.path.startswith("file://") for log in far)
 

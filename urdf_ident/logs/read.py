@@ -24,7 +24,7 @@ from .refusals import LeftOut, all_usable, attempt, attempts
 from .remote import local_files
 from .sources import LogSource, expand_logs, log_source
 
-__all__ = ["LogLayout", "LogSource", "expand_logs", "read_recording", "read_recordings"]
+__all__ = ["LogLayout", "LogSource", "expand_logs", "read_readable", "read_recording"]
 
 
 def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayout | None = None) -> Recording:
@@ -73,25 +73,10 @@ def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayo
         return replace(recording, sha256=digest)
 
 
-def read_recordings(
-    sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None = None
-) -> list[Recording]:
-    """Reads several logs, on workers if there are any; parsing text takes most of the time for a long log.
-
-    Args:
-        sources: As for :func:`read_recording`.
-        layout: Columns, units and sides that differ from the default.
-
-    Raises:
-        LogError, MissingFileError, UnitError: See :func:`read_recording`; the first error, which names the other logs.
-    """
-    return read_readable(sources, robot, layout, skip=False)[0]
-
-
 def read_readable(
     sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None = None, *, skip: bool = True
 ) -> tuple[list[Recording], list[LeftOut]]:
-    """Reads several logs and leaves out those that cannot be read.
+    """Reads several logs, on workers if there are any, and leaves out those that cannot be read.
 
     Args:
         sources: As for :func:`read_recording`.

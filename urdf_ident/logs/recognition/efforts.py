@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...linalg import Array, BoolArray, lstsq, positive
+from ...model.rigid_bodies import gravity_torques, rigid_torque
 from ...model.robot import Robot
 from .series import Block
 
@@ -73,18 +73,8 @@ class CandidateMotion:
             v: Shape (M, n) [rad/s or m/s].
             a: Shape (M, n) [rad/s² or m/s²].
         """
-        model = robot.model.copy()
-        data = model.createData()
-        whole, rates = robot.configuration(q), (robot.spread(v), robot.spread(a))
-        gravity = np.empty((*q.shape, 3))
-        inertial = np.empty(q.shape)
-        model.gravity.linear = np.zeros(3)
-        for k, state in enumerate(zip(whole, *rates, strict=True)):
-            inertial[k] = robot.reduced(pin.rnea(model, data, *state))
-        for axis in range(3):
-            model.gravity.linear = np.eye(3)[axis]
-            for k, c in enumerate(whole):
-                gravity[k, :, axis] = robot.reduced(pin.computeGeneralizedGravity(model, data, c))
+        gravity = np.stack([gravity_torques(robot.with_gravity(axis), q) for axis in np.eye(3)], axis=-1)
+        inertial = rigid_torque(robot.with_gravity(np.zeros(3)), robot.inertials.ravel(), q, v, a)
         return cls(v, a, gravity, inertial)
 
 

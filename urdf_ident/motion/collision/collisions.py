@@ -269,7 +269,7 @@ class Collisions:
         """
         first, second = self._of_pairs[pairs].T
         out = np.empty(len(rows))
-        bodies = np.array([solid.body for solid in self.solids], dtype=np.intp)
+        bodies = self._placements[0]
         centre = np.array([solid.centre for solid in self.solids]).reshape(-1, 3)
         radius = np.array([solid.radius for solid in self.solids])
         of_world = np.array([solid.of_world for solid in self.solids], dtype=bool)
