@@ -134,13 +134,16 @@ def test_a_reloaded_result_gives_the_same_torque_to_the_last_bit(tmp_path: Path)
     assert result.validation[0]["fit_mean_rmse"] < 0.2
     stored = json.loads((tmp_path / "identification.json").read_text())
     assert len(stored["model"]["reference"]) == 30
-    # what a reader of the exported files computes: the load is the torque of the exported bodies
-    joints = yaml.safe_load(write_sidecar(result, tmp_path / "joints.yaml").read_text())["joints"].values()
+    # what a reader of the exported files computes, from the exported bodies and those of the load
+    exported = yaml.safe_load(write_sidecar(result, tmp_path / "joints.yaml").read_text())
+    joints = exported["joints"].values()
     write_urdf(result, tmp_path / "arm.urdf")
     written = Robot.from_urdf(tmp_path / "arm.urdf")
-    rigid = DynamicModel(written, friction="none", rotor_inertia=False).torque(written.inertials.reshape(-1), q, v, a)
+    bodies = DynamicModel(written, friction="none", rotor_inertia=False)
+    frozen = np.concatenate([exported["load"]["bodies"][body.name] for body in written.bodies])
+    rigid, carried = (bodies.torque(theta, q, v, a) for theta in (written.inertials.reshape(-1), frozen))
     Fv, Fc, offset, Fl = ([joint[symbol]["value"] for joint in joints] for symbol in ("Fv", "Fc", "offset", "Fl"))
-    friction = Fv * v + (Fc + Fl * np.abs(rigid)) * np.tanh(v / 0.02) + offset
+    friction = Fv * v + (Fc + Fl * np.abs(carried)) * np.tanh(v / 0.02) + offset
     inside = np.all(~outside(result.model, v), axis=1)
     np.testing.assert_allclose(rigid[inside] + friction[inside], result.torque(q, v, a)[inside], atol=1e-4)
 

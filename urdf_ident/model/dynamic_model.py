@@ -387,8 +387,6 @@ class DynamicModel:
     def torque_by_sample(self, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
         """Returns efforts along a motion with a choice of parameters per sample; of joints set apart their terms alone.
 
-        Friction by load follows the bodies of these parameters.
-
         Args:
             thetas: Parameters, shape (p, k).
             which: Index of each sample's parameters, shape (N,).
@@ -397,14 +395,11 @@ class DynamicModel:
         Returns:
             Shape (N, n) [N·m or N].
         """
-        rigid = np.empty(segment.q.shape)
+        out = np.empty(segment.q.shape)
         for k in np.unique(which):
             some = which == k
             bodies = thetas[: self.n_inertial, k]
-            rigid[some] = rigid_torque(self.robot, bodies, segment.q[some], segment.v[some], segment.a[some])
-        if self.loaded:
-            segment = replace(segment, reference_torque=self._transmitted(rigid, segment))
-        out = rigid.copy()
+            out[some] = rigid_torque(self.robot, bodies, segment.q[some], segment.v[some], segment.a[some])
         out[:, sorted(self.apart)] = 0.0
         for samples, terms in self.term_chunks(segment, AT_ONCE):
             out[samples] += (terms * thetas[self.n_inertial :, which[samples]].T) @ self.distribution.T

@@ -41,11 +41,10 @@ class Physical:
         """Returns the result without what held-out data show; notes: notes of the stages before; entries: further fields."""
         solver = self.standard.solver
         springs = {"springs": self.estimate.springs} if self.estimate.springs else {}
-        model, theta = self.estimate.model, self.standard.theta
         return Identification(
-            model.with_reference(theta) if model.loaded else model,  # friction by load follows the bodies that are exported
+            self.estimate.model,
             self.estimate.fit,
-            theta,
+            self.standard.theta,
             self.estimate.prior,
             self.factor,
             self.baseline,
