@@ -222,8 +222,8 @@ def _at(truth: Segment, q: Array, v: Array, a: Array, time: Array) -> tuple[Arra
     return q, v
 
 
-#: Tracking error above which a controller counts as diverging [rad or m], and number of samples between checks for it.
-_TRIP, _WATCHED = 1.0, 16
+#: Tracking error above which a controller counts as diverging [rad or m].
+_TRIP = 1.0
 #: Number of instants at which a trajectory is evaluated at once.
 _BLOCK = 4096
 
@@ -266,21 +266,13 @@ def simulate(
     if substeps < 1 or not rate > 0:
         raise SimulationError("the rate and the number of substeps must be positive", got=(rate, substeps))
     time, step = trajectory.times(rate), 1.0 / (rate * substeps)
-    instants, wanted = time.tolist(), trajectory.evaluate(time)[0]
+    wanted = trajectory.evaluate(time)[0]
     drive = _Drive(controller, trajectory, sensors, control_rate, step)
     x, w = (np.array(each, dtype=float) for each in start or [each[0] for each in trajectory.evaluate([0.0])[:2]])
     solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states))
     table = np.empty((5, len(time), robot.n))
 
-    def watch(end: int) -> None:
-        """Checks the last samples together, and one by one if one fails."""
-        recent = slice(max(0, end - _WATCHED), end)
-        error = np.abs(table[0, recent] - wanted[recent]).max(initial=0.0)
-        if not (error <= _TRIP and np.isfinite(table[1, recent]).all()):
-            for k in range(recent.start, end):
-                require_tracking(robot.joints, instants[k], table[0, k], table[1, k], wanted[k])
-
-    for k, t in enumerate(instants):
+    for k, t in enumerate(time.tolist()):
         before = solver.rates(t) if drive.holding else None
         drive.tick(t, solver)
         now = solver.rates(t)
@@ -288,17 +280,11 @@ def simulate(
         if before is not None:  # the torque may jump here
             a, tau, friction = (before.a + a) / 2, (before.tau + tau) / 2, (before.friction + friction) / 2
         table[:, k] = solver.x, solver.w, a, tau, friction
-        last = k + 1 == len(time)
-        if last or (k + 1) % _WATCHED == 0:
-            watch(k + 1)
-        try:
-            for i in range(0 if last else substeps):
-                if i:
-                    drive.tick(t + i * step, solver)
-                solver.step(t + i * step, step)
-        except SimulationError:  # the samples so far may show the cause and the joint
-            watch(k + 1)
-            raise
+        require_tracking(robot.joints, t, solver.x, solver.w, wanted[k])
+        for i in range(substeps if k + 1 < len(time) else 0):
+            if i:
+                drive.tick(t + i * step, solver)
+            solver.step(t + i * step, step)
         if progress is not None and (k + 1) % max(1, len(time) // 100) == 0:
             progress((k + 1) / len(time))
     truth = Segment(name, 0.0, rate, *table[:4])
