@@ -26,6 +26,7 @@ import pinocchio as pin
 from scipy.ndimage import uniform_filter1d
 
 from urdf_ident import Drive, DynamicModel, Recording, Robot, UrdfIdentError, read_recording
+from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.pipeline.inspect import examine_logs
@@ -417,18 +418,17 @@ def inspected(case: Case, logs: list[Recording], robot: Robot, joint: int | None
     except UrdfIdentError as error:
         return {"named": {type(error).__name__}, "candidates": set(), "refused": {"error"}}
     items = [item for report in reports for item in report.findings]
-    if joint is not None:
-        own = robot.joints[joint]
-        wrong = [item.id in OF_A_JOINT and item.joint != own and own not in item.message for item in items]
-        items = [
-            replace(item, id=f"{item.id} of another", candidates=()) if other else item
-            for item, other in zip(items, wrong, strict=True)
-        ]
-    said = {item.id for item in items if item.severity != "info" and item.id not in ("physics-undecided", "model-mismatch")}
+    own = "" if joint is None else robot.joints[joint]
+
+    def of_another(item: Judgement) -> bool:
+        return bool(own) and item.id in OF_A_JOINT and item.joint != own and own not in item.message
+
+    known = [item for item in items if item.severity != "info" and item.id not in ("physics-undecided", "model-mismatch")]
+    said = {f"{item.id} of another" if of_another(item) else item.id for item in known}
     doubts = {item.id for item in items if item.id in ("physics-undecided", "model-mismatch")}
     return {
         "named": said,
-        "candidates": {c for item in items for c in item.candidates} | doubts,
+        "candidates": {c for item in items if not of_another(item) for c in item.candidates} | doubts,
         "refused": {item.id for item in items if item.severity == "refused"},
     }
 
