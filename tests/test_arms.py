@@ -50,6 +50,13 @@ def test_sound_logs_of_odd_arms_are_not_doubted(arms: ModuleType, number: int, k
     assert {item.id for item in found} == ids
 
 
+def test_slides_that_move_one_by_one_are_not_doubted(arms: ModuleType) -> None:
+    """Their bodies are rotors and offsets but for rounding, which seemed to be a factor of ten million."""
+    one = arms.arm(11)
+    logs = load_script("benchmarks/log_shapes.py").shaped(one, "one by one", np.random.default_rng(2))
+    assert found_in(logs[0], robot=one.robot, drive=one.drive) == [[]]
+
+
 def test_a_sensor_of_a_gantry_that_saturates_is_named(arms: ModuleType) -> None:
     """The wrist fights hardly more than its own friction, which resembles a saturation; the slides' blocks differ in motion."""
     one, rng, joint = arms.arm(187), np.random.default_rng([13, 187]), 3

@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..linalg import Array, lstsq, rms
+from ..linalg import Array, lstsq, positive, rms
 from ..model.prior import USUAL_WEIGHT, ScaledBodies, inertial_prior, scaled_bodies
 from ..model.row_groups import spanning_anywhere
 from .evidence import EXACT, TRUSTED
 from .interpretation import Interpretation
+from .regression import LEAST_RIDGE
 from .trials import Trials
 
 
@@ -114,7 +115,11 @@ class UrdfBodies:
         return out
 
     def _beside_friction(self, interpretation: Interpretation) -> list[_Rows]:
-        """The same of the bodies and their deviations, orthogonal to each row's friction, rotor and offset."""
+        """The same of the bodies and their deviations, orthogonal to each row's friction, rotor and offset.
+
+        What these explain but for the rounding of a Gram matrix is no torque of a body: the weight and the mass of a slide that
+        moves alone are an offset and a rotor.
+        """
         if interpretation == self.reference:
             return self._reference
         return self._orthogonal_to_friction(interpretation)
@@ -127,7 +132,9 @@ class UrdfBodies:
         every = self._rows(interpretation, self._bodies)
         for rows in every:
             for gram, some in zip(rows.gram.sum(axis=0), rows.columns, strict=True):
-                some[rows.own] = -lstsq(gram[rows.own, rows.own], gram[rows.own] @ some, rcond=1e-9)[0]
+                whole = np.sum(some * (gram @ some), axis=0)
+                some[rows.own] = -lstsq(gram[rows.own, rows.own], gram[rows.own] @ some, rcond=LEAST_RIDGE)[0]
+                some[:, np.sum(some * (gram @ some), axis=0) <= LEAST_RIDGE * whole] = 0.0
         return every
 
     def _gram(self, interpretation: Interpretation) -> Array:
@@ -147,4 +154,4 @@ class UrdfBodies:
         between = float(np.sum(lstsq(root, scores)[0] * scores))
         inside = float(np.trace(lstsq(root, within[:-1, :-1])[0]))
         blocks = scores.shape[1]
-        return float(max(1.0, between / inside * blocks / max(blocks - 1, 1)))
+        return float(max(1.0, between / positive(inside) * blocks / max(blocks - 1, 1)))
