@@ -72,8 +72,10 @@ def against_the_urdf(
     if factor + error < 1 / CONTRADICTION or factor - error > CONTRADICTION:
         words = f"the efforts are {factor:.4g} times those of the URDF's masses: the unit or torque constant is wrong"
         check = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
-        own = {joint: float(gain) / factor for joint, gain in zip(joints, gains, strict=True)}
-        remedy = Remedy(f"{check}; if the URDF's masses are right, {{settings}}", {"drive.gain": {"multiply": own}})
+        remedy = Remedy(check)
+        if factor > error:  # efforts that may be zero have no gain
+            own = {joint: float(gain) / factor for joint, gain in zip(joints, gains, strict=True)}
+            remedy = Remedy(f"{check}; if the URDF's masses are right, {{settings}}", {"drive.gain": {"multiply": own}})
         return [Judgement(Id.EFFORT_SCALE, words, remedy, size=factor, severity="warning")]
     return []
 

@@ -132,9 +132,10 @@ class UrdfBodies:
         every = self._rows(interpretation, self._bodies)
         for rows in every:
             for gram, some in zip(rows.gram.sum(axis=0), rows.columns, strict=True):
-                whole = np.sum(some * (gram @ some), axis=0)
+                bodies = some[:, :-1]
+                whole = np.sum(bodies * (gram @ bodies), axis=0)
                 some[rows.own] = -lstsq(gram[rows.own, rows.own], gram[rows.own] @ some, rcond=LEAST_RIDGE)[0]
-                some[:, np.sum(some * (gram @ some), axis=0) <= LEAST_RIDGE * whole] = 0.0
+                bodies[:, np.sum(bodies * (gram @ bodies), axis=0) <= LEAST_RIDGE * whole] = 0.0
         return every
 
     def _gram(self, interpretation: Interpretation) -> Array:
