@@ -278,11 +278,7 @@ class DynamicModel:
         if self.reference_theta is None or segment.reference_torque is not None or not self.loaded:
             return segment
         carried = rigid_torque(self.robot, self.reference_theta, segment.q, segment.v, segment.a)
-        return replace(segment, reference_torque=self._transmitted(carried, segment))
-
-    def _transmitted(self, rigid: Array, segment: Segment) -> Array:
-        """Torque that the gears transmit to bodies of a rigid torque, shape (N, n): known wrenches carry their part."""
-        return rigid if segment.external is None else rigid - segment.external
+        return replace(segment, reference_torque=carried if segment.external is None else carried - segment.external)
 
     @cached_property
     def compact(self) -> tuple[Compact, ...]:
@@ -376,9 +372,6 @@ class DynamicModel:
         theta = np.asarray(theta, dtype=float)
         bodies, rest = theta[: self.n_inertial], theta[self.n_inertial :]
         out = rigid_torque(self.robot, bodies, segment.q, segment.v, segment.a)
-        reference = self.reference_theta if self.loaded and segment.reference_torque is None else None
-        if reference is not None and np.array_equal(bodies, reference):  # one pass for both
-            segment = replace(segment, reference_torque=self._transmitted(out.copy(), segment))
         of_terms = np.einsum("jk,k...->kj...", self.distribution, rest)
         for samples, terms in self.term_chunks(segment, AT_ONCE):
             out[samples] += np.tensordot(terms, of_terms, 1)
