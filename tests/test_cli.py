@@ -59,21 +59,6 @@ def test_inspect_names_the_joints_of_one_finding_together(work: Path, tmp_path: 
 # ---- bad input: exit 1 or 2, one line that names the remedy, nothing half-written -----------------------------
 
 
-def changed_log(work: Path, tmp_path: Path, change) -> Path:
-    lines = (work / "log0.csv").read_text().splitlines()
-    path = tmp_path / "bad.csv"
-    path.write_text("\n".join(change(lines)) + "\n")
-    return path
-
-
-def changed_table(work: Path, tmp_path: Path, change) -> Path:
-    header = (work / "log0.csv").read_text().splitlines()[0]
-    table = np.loadtxt(work / "log0.csv", delimiter=",", skiprows=1)
-    path = tmp_path / "bad.csv"
-    np.savetxt(path, change(table), delimiter=",", header=header, comments="", fmt="%.9g")
-    return path
-
-
 def test_a_log_given_twice_and_another_urdf_in_the_project_are_noted(work: Path, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("robot: {urdf: other.urdf}\n")
     result = run("inspect", *[work / "log0.csv"] * 2, "--robot", work / "arm.urdf", "-c", tmp_path / "p.yaml")
@@ -92,17 +77,14 @@ def test_inspect_refuses_what_identify_refuses_in_the_project(work: Path, tmp_pa
 
 def test_bad_logs_are_left_out_where_that_is_asked(work: Path, tmp_path: Path) -> None:
     """One that cannot be read, one that is refused by its content, one that is a copy, and a good one."""
-
-    def rest(table):
-        table[:, 1:4] = table[0, 1:4]
-        return table
-
     good, folder = (work / "log0.csv").read_text(), tmp_path / "logs"
     folder.mkdir()
     (folder / "copy.csv").write_text(good)
     (folder / "good.csv").write_text(good)
     (folder / "torn.csv").write_bytes(b"\x00\x01")
-    changed_table(work, folder, rest).rename(folder / "still.csv")
+    table = np.loadtxt(work / "log0.csv", delimiter=",", skiprows=1)
+    table[:, 1:4] = table[0, 1:4]
+    np.savetxt(folder / "still.csv", table, delimiter=",", header=good.partition("\n")[0], comments="", fmt="%.9g")
     arguments = (work / "arm.urdf", folder, "-c", work / "listed.yaml", "--skip-bad-logs", "-o", tmp_path / "out")
     said = done("identify", *arguments)
     assert "left out: 3 of 4 logs (good, still, torn); the first: " in said
@@ -156,7 +138,8 @@ def test_joints_yaml_is_no_truth(identified: Path, work: Path, tmp_path: Path) -
 
 def test_what_is_replaced_is_said_when_it_is(work: Path, tmp_path: Path) -> None:
     (tmp_path / "identification.json").write_text("{}")
-    bad = changed_log(work, tmp_path, lambda lines: [lines[0]])
+    bad = tmp_path / "bad.csv"
+    bad.write_text((work / "log0.csv").read_text().partition("\n")[0])
     refused, finished = (
         run("identify", work / "arm.urdf", log, "-c", work / "listed.yaml", "-o", tmp_path) for log in (bad, work / "log0.csv")
     )

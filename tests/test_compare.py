@@ -28,13 +28,15 @@ pytestmark = pytest.mark.usefixtures("unexamined")
 LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]
 
 
-def learnt(robot: Robot, seed: int, body: pin.Inertia | None = None) -> Identification:
+def simulated(robot: Robot, seed: int, body: pin.Inertia | None = None, seconds: float = 12.0) -> Recording:
     """One motion measured again with other noise."""
-    t, q, v, a = motion(robot.n, 0)
-    rng = np.random.default_rng(seed)
-    tau = torque(robot, q, v, a, body) + 0.3 * rng.standard_normal(q.shape)
-    log = Recording(f"log{seed}", robot.joints, t, q, effort=tau, sha256=f"log{seed}")
-    return identify(DynamicModel(robot, friction=LAWS), [log])
+    t, q, v, a = motion(robot.n, 0, seconds)
+    tau = torque(robot, q, v, a, body) + 0.3 * np.random.default_rng(seed).standard_normal(q.shape)
+    return Recording(f"log{seed}", robot.joints, t, q, effort=tau, sha256=f"log{seed}")
+
+
+def learnt(robot: Robot, seed: int, body: pin.Inertia | None = None) -> Identification:
+    return identify(DynamicModel(robot, friction=LAWS), [simulated(robot, seed, body)])
 
 
 @pytest.fixture(scope="module")
@@ -122,17 +124,6 @@ def test_poses_from_both_sides(robot: Robot) -> None:
 # ---- One model, many robots: spreads against REML, false alarms, a robot that differs, a folder that cannot be used ----
 
 
-def simulated(robot: Robot, seed: int, seconds: float = 12.0) -> Recording:
-    t, q, v, a = motion(robot.n, 0, seconds)
-    tau = torque(robot, q, v, a, None) + 0.1 * np.random.default_rng(seed).standard_normal(q.shape)
-    return Recording(f"log{seed}", robot.joints, t, q, effort=tau, sha256=f"log{seed}")
-
-
-@pytest.fixture(scope="module")
-def ident(robot: Robot) -> Identification:
-    return identify(DynamicModel(robot, friction=LAWS), [simulated(robot, 1)])
-
-
 def another(ident: Identification, seed: int, more: float = 0.0) -> Identification:
     """A robot of the same kind: other noise, and ``more`` times the Coulomb friction of the second joint."""
     fit, rng = ident.fit, np.random.default_rng(seed)
@@ -165,19 +156,19 @@ def test_robots_of_one_kind_seldom_seem_odd(robots: int, spread: float | str) ->
     assert np.mean(np.array(chance) < 0.001) < 0.004
 
 
-def test_a_robot_with_more_friction_is_found_and_equals_are_not(ident: Identification) -> None:
-    equal = {f"r{k}": another(ident, k) for k in range(6)}
+def test_a_robot_with_more_friction_is_found_and_equals_are_not(before: Identification) -> None:
+    equal = {f"r{k}": another(before, k) for k in range(6)}
     found = pool(equal)
     assert not any(item.stands_out.any() for item in found.pooled)
     assert "no outliers" in found.summary()
     named = replace(found, pooled=tuple(replace(item, where=f"shoulder_lift_joint_{item.where}") for item in found.pooled))
     rows = [line.split("  ") for line in named.summary().splitlines() if "friction" in line]
     assert all(len([cell for cell in row if cell.strip()]) == 3 for row in rows), "columns of long names do not touch"
-    truth = dict(zip(ident.fit.base.labels, ident.fit.params, strict=True))
+    truth = dict(zip(before.fit.base.labels, before.fit.params, strict=True))
     inertia = [item for item in found.pooled if item.kind == "inertia"]
     assert len(inertia) > 5
     assert np.mean([item.interval[0] <= truth[item.what] <= item.interval[1] for item in inertia]) > 0.8
-    odd = pool({**equal, "r3": another(ident, 3, more=0.3)})
+    odd = pool({**equal, "r3": another(before, 3, more=0.3)})
     assert {(item.where, name) for item in odd.pooled for name, out in zip(odd.names, item.stands_out, strict=True) if out} == {
         ("j2", "r3")
     }
@@ -186,31 +177,31 @@ def test_a_robot_with_more_friction_is_found_and_equals_are_not(ident: Identific
     assert not odd.deviations("r1")
 
 
-def test_one_heavy_body_is_one_outlier(ident: Identification) -> None:
+def test_one_heavy_body_is_one_outlier(before: Identification) -> None:
     """Its mass is part of the base parameters of the bodies that carry it; the sentence is about the body itself."""
-    fit, bodies = ident.fit, ident.model.robot.bodies
-    theta = np.zeros(len(ident.model.parameters))
+    fit, bodies = before.fit, before.model.robot.bodies
+    theta = np.zeros(len(before.model.parameters))
     theta[20:23] = 2.0, 0.3, 0.4  # mass and first moments of the third body
-    heavy = another(ident, 3)
+    heavy = another(before, 3)
     heavy = with_params(heavy, heavy.fit.params + fit.base.of(theta))
-    found = pool({**{f"r{k}": another(ident, k) for k in range(6)}, "r3": heavy})
+    found = pool({**{f"r{k}": another(before, k) for k in range(6)}, "r3": heavy})
     assert {item.where for item in found.pooled if item.stands_out[3]} > {bodies[2].name}
     (said,) = found.deviations("r3")
     assert said.startswith(bodies[2].name)
     assert "more of it and of the bodies that carry it" in said
 
 
-def test_two_robots_have_no_odd_one_and_other_robots_are_refused(ident: Identification) -> None:
-    pair = pool({"a": ident, "b": another(ident, 1, more=2.0)})
+def test_two_robots_have_no_odd_one_and_other_robots_are_refused(before: Identification) -> None:
+    pair = pool({"a": before, "b": another(before, 1, more=2.0)})
     assert not any(item.stands_out.any() for item in pair.pooled)
     assert "compare" in pair.summary()
     with pytest.raises(EstimationError, match="several robots"):
-        pool({"a": ident})
+        pool({"a": before})
     with pytest.raises(EstimationError, match=r"no fraction.* got 5\.0"):
-        pool({"a": ident, "b": ident}, level=5.0)
+        pool({"a": before, "b": before}, level=5.0)
     other = Robot.from_urdf(arm_urdf("zyz"))
     with pytest.raises(FingerprintError):
-        pool({"a": ident, "b": replace(ident, model=DynamicModel(other, friction=LAWS))})
+        pool({"a": before, "b": replace(before, model=DynamicModel(other, friction=LAWS))})
 
 
 def test_a_bad_folder_is_named_and_the_others_go_on(tmp_path: Path) -> None:
@@ -218,7 +209,7 @@ def test_a_bad_folder_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("model: {friction: [viscous, coulomb, offset]}\n", encoding="utf-8")
     robot = Robot.from_urdf(arm_urdf("zy"))
     for name, seed in (("one", 1), ("two", 2)):
-        log = simulated(robot, seed, 6.0)
+        log = simulated(robot, seed, seconds=6.0)
         (tmp_path / "robots" / name).mkdir(parents=True)
         text = table_text(robot.joints, log.time, {"q": log.position, "tau": log.effort})
         (tmp_path / "robots" / name / "run.csv").write_text(text, encoding="utf-8")

@@ -8,49 +8,18 @@ import yaml
 from conftest import arm_urdf, rnea
 from logs import fourier
 
-from urdf_ident import Drive, DynamicModel, Identification, Recording, Robot, identify, read_recording
+from urdf_ident import Drive, DynamicModel, Identification, Robot, identify, read_recording
 from urdf_ident.errors import ModelError
-from urdf_ident.project import Project, load_project
+from urdf_ident.project import load_project
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
-BLOCK = np.array([[-60.0, 0, 0], [0, 45, 0], [0, 32, 32]])  # a negative ratio, and the coupled wrist of Gautier 2013, eq. 34
-MOTOR = {"j2": ["viscous", {"term": "coulomb", "width": 0.5}], "j3": ["viscous", {"term": "coulomb", "width": 0.5}]}
 
-
-def coupled_model(**options: object) -> DynamicModel:
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    return DynamicModel(robot, drive=Drive.build(3, reduction=BLOCK, offset=[0.1, 0, -0.2]), **options)
-
-
-def states(samples: int = 8) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return tuple(np.random.default_rng(1).normal(size=(3, samples, 3)))  # type: ignore[return-value]
-
-
-def test_motor_side_rotor_inertia_and_friction() -> None:
-    """``Aᵀ diag(A a) Ja`` and ``Aᵀ diag(S(A v)) Fc`` (docs/theory.md §2)."""
-    model = coupled_model(friction=["viscous"], motor_friction=MOTOR)
-    rng = np.random.default_rng(3)
-    theta = np.concatenate([np.zeros(30), rng.uniform(0.1, 1, len(model.parameters) - 30)])
-    at = dict(zip(model.names, theta, strict=True))
-    q, v, a = states()
-    got = model.torque(theta, q, v, a)
-    expected = v * [at["Fv_j1"], at["Fv_j2"], at["Fv_j3"]]
-    expected[:, 0] += at["Ia_j1"] * a[:, 0]
-    # motor 2 turns joint 2 alone, motor 3 turns joints 2 and 3: written out, not with matrices
-    motor3 = 32 * (v[:, 1] + v[:, 2])
-    torque2 = at["Iam_j2"] * 45 * a[:, 1]
-    torque3 = at["Iam_j3"] * 32 * (a[:, 1] + a[:, 2]) + at["Fvm_j3"] * motor3 + at["Fcm_j3"] * np.tanh(motor3 / 0.5)
-    expected[:, 1] += 45 * torque2 + 32 * torque3 + at["Fc_j2"] * np.tanh(v[:, 1] / 0.5)
-    expected[:, 2] += 32 * torque3
-    np.testing.assert_allclose(got, expected, rtol=1e-12)
-
-
-def test_friction_asked_for_on_the_motor_side_is_never_dropped() -> None:
-    model = coupled_model(friction="none", motor_friction={"j1": ["viscous"]})
-    assert sum(parameter.symbol.startswith("Fv") for parameter in model.parameters) == 1
-    other = coupled_model(friction=["viscous"], motor_friction={"j1": ["coulomb"]})
-    assert sum(parameter.symbol.startswith("Fc") for parameter in other.parameters) == 1
+@pytest.mark.parametrize(("friction", "law", "symbol"), [("none", "viscous", "Fv"), (["viscous"], "coulomb", "Fc")])
+def test_friction_asked_for_on_the_motor_side_is_never_dropped(friction: str | list[str], law: str, symbol: str) -> None:
+    drive = Drive.build(3, reduction=A)
+    model = DynamicModel(Robot.from_urdf(arm_urdf("zyx")), drive=drive, friction=friction, motor_friction={"j1": [law]})
+    assert sum(parameter.symbol.startswith(symbol) for parameter in model.parameters) == 1
 
 
 @pytest.mark.parametrize(
@@ -141,31 +110,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def from_files(folder: Path) -> tuple[Project, Robot, list[Recording]]:
-    project, place = load_project(folder / "project.yaml")
-    robot = project.build_robot(folder=place)
-    return project, robot, [read_recording(folder / f"run{k}", robot, project.log) for k in range(3)]
-
-
 @pytest.fixture(scope="module")
 def result(folder: Path) -> Identification:
-    project, robot, logs = from_files(folder)
+    project, place = load_project(folder / "project.yaml")
+    robot = project.build_robot(folder=place)
+    logs = [read_recording(folder / f"run{k}", robot, project.log) for k in range(3)]
     return identify(project.build_model(robot), logs[:2], held_out=logs[2:], project=project)
-
-
-def test_files_are_read_as_motors_and_seen_from_the_joints(folder: Path) -> None:
-    from urdf_ident.signals.motor_side import joint_side
-
-    project, robot, logs = from_files(folder)
-    assert robot.joints == JOINTS
-    raw = logs[0]
-    assert (raw.position_side, raw.effort_side, raw.effort_unit) == ("motor", "motor", "A")
-    t, q, v, a = fourier(3, 20.0, RATE, 0)
-    np.testing.assert_allclose(raw.time, t, atol=1e-9)
-    seen = joint_side(raw, project.build_drive(robot))
-    np.testing.assert_allclose(seen.position, q, atol=1e-7)
-    ideal = torque(robot, q, v, a)
-    assert (np.sqrt(np.mean((seen.effort - ideal) ** 2, axis=0)) < 0.04 * np.sqrt(np.mean(ideal**2, axis=0))).all()
 
 
 def test_parameters_of_a_coupled_drive_are_found(result: Identification) -> None:

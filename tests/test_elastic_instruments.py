@@ -9,16 +9,11 @@ import pytest
 from commands import write_yaml
 from test_coupled_elastic import ARM, FC, FV, IA, SETTINGS, TRUTH, K
 
-from urdf_ident import ElasticModel, Identification, Limits, Recording, Segment, identify, random_fourier
-from urdf_ident.errors import EstimationError, UrdfIdentError
-from urdf_ident.estimation.elastic import compliance_at
-from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
+from urdf_ident import ElasticModel, Identification, Limits, Recording, identify, random_fourier
+from urdf_ident.errors import UrdfIdentError
 from urdf_ident.linalg import Array
 from urdf_ident.pipeline.simulate import simulate, true_plant
 from urdf_ident.project import Project, parse_project
-from urdf_ident.simulation.elastic.log import elastic_plant
-from urdf_ident.statistics.accumulate import accumulate
-from urdf_ident.statistics.rows import RowFilter
 
 #: As wide as that of the simulated friction, at the motor where that moves several joints.
 WIDTH = 0.01 * np.array([1.0, 45.0, 32.0])
@@ -79,43 +74,6 @@ def test_noise_on_both_encoders_does_not_bias_instruments(noisy: Recording) -> N
     for joint, stiff in list(zip(ARM.joints, K, strict=True))[1:]:  # the first spring moves by as much as its noise
         at = model.of_spring(ARM.index(joint))
         assert found.theta[at] * model.after_gear(at) == pytest.approx(stiff, rel=0.02)
-
-
-def exact_rows(model: ElasticModel, noise: float) -> tuple[Segment, Segment]:
-    """Random states that obey the equations, read with noise; and the same without."""
-    theta, rng, count = true_theta(model), np.random.default_rng(3), 4000
-    plant = elastic_plant(model, theta)
-    q, v = rng.uniform(-1.5, 1.5, (count, 3)), rng.normal(0, 1.5, (count, 3))
-    qm, vm = q + rng.normal(0, 0.01, (count, 3)), rng.normal(0, 1.5, (count, 3))
-    tau, turn = rng.normal(0, 60, (count, 3)), np.empty((count, 6))
-    for k in range(count):
-        state, speed = np.r_[q[k], plant.at_motors(qm[k])], np.r_[v[k], plant.at_motors(vm[k])]
-        turn[k] = plant.acceleration(state, speed, tau[k] @ np.linalg.inv(plant.geared))
-    am = turn[:, 3:] @ np.linalg.inv(plant.geared).T
-    simulated = Segment("exact", 0.0, 1000.0, q, v, turn[:, :3], tau, qm, vm, am)
-    read = {name: getattr(simulated, name) + rng.normal(0, noise, (count, 3)) for name in ("q", "qm")}
-    spoilt = {name: getattr(simulated, name) + rng.normal(0, 3000 * noise, (count, 3)) for name in ("a", "am")}
-    return replace(simulated, **read, **spoilt, simulated=simulated), simulated
-
-
-def test_instruments_of_exact_motion_see_through_noise_that_shrinks_springs_and_rotors() -> None:
-    wanted = project("iv").build_model(ARM)
-    assert isinstance(wanted, ElasticModel)
-    base, expected = wanted.base(), true_theta(wanted)
-    seen, _ = exact_rows(wanted, 0.005)
-    statistics = compliance_at(accumulate(wanted, "log", [seen], RowFilter(1), rows=instrumented(wanted)), wanted, expected)
-    found = fit_instrumental(statistics, base)
-    truth = base.of(expected)
-    z = (found.fit.params - truth) / found.fit.bse
-    biased = (found.least_squares.params - truth) / found.least_squares.bse
-    assert np.sqrt(np.mean(z**2)) < 1.5
-    assert np.sqrt(np.mean(biased**2)) > 3.0
-    assert found.test.rejected
-    springs = base.place[[wanted.of_spring(j) for j in range(3)]]
-    np.testing.assert_allclose(found.fit.params[springs], truth[springs], rtol=0.04)
-    assert np.min(found.least_squares.params[springs] / truth[springs]) < 0.95
-    with pytest.raises(EstimationError, match=r"j1.*no positive stiffness"):
-        compliance_at(statistics, wanted, np.zeros(len(expected)))
 
 
 @pytest.mark.parametrize(

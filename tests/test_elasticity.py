@@ -9,8 +9,8 @@ from conftest import rnea
 from motors import motor_friction
 
 from urdf_ident import BaseParameters, Drive, ElasticModel, Robot, Segment, robot_path
-from urdf_ident.errors import ModelError
-from urdf_ident.estimation.elastic import compliance_form, stiffness_bounds
+from urdf_ident.errors import EstimationError, ModelError
+from urdf_ident.estimation.elastic import compliance_at, compliance_form, stiffness_bounds
 from urdf_ident.model.base import random_motion
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorFriction
 from urdf_ident.statistics.accumulate import accumulate
@@ -216,6 +216,8 @@ def test_noise_on_the_deflection_shrinks_plain_stiffness_but_not_in_compliance_f
         assert low < 0.9 * exact
         assert high == pytest.approx(exact, rel=0.01 if name == "spatial" else 0.02)
         assert low / high == pytest.approx(1 / (1 + (noise / 0.01) ** 2), rel=0.05)
+    with pytest.raises(EstimationError, match="no positive stiffness"):
+        compliance_at(statistics, ours, np.zeros(statistics.p))
 
 
 @pytest.mark.parametrize(

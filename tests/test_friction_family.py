@@ -26,10 +26,6 @@ V = np.array([-2.0, -0.3, -0.01, 0.0, 0.01, 0.3, 2.0])
 LOAD = np.array([5.0, -3.0, 2.0, 1.0, -1.0, 4.0, -6.0])
 
 
-def axis(v: np.ndarray, q: np.ndarray | None = None, before: np.ndarray | None = None) -> AxisMotion:
-    return AxisMotion(np.cumsum(v) if q is None else q, v, 0 * v, 100.0, np.resize(LOAD, v.shape), before)
-
-
 def slow_play(q: np.ndarray, radius: float, start: float) -> np.ndarray:
     """The operator as everybody writes it: one step after the other."""
     out = []
@@ -45,16 +41,9 @@ def slow_play(q: np.ndarray, radius: float, start: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("spec", "parameters", "expected"),
     [
-        ({"term": "cubic"}, [3.0], 3 * V**3),
         ({"term": "sublinear", "width": 0.0}, [2.0], 2 * np.sign(V) * np.sqrt(np.abs(V))),
-        ({"term": "stribeck", "velocity": 0.1, "width": 0.0}, [1.5], 1.5 * np.sign(V) * np.exp(-((V / 0.1) ** 2))),
         ({"term": "stribeck", "velocity": 0.1, "exponent": 1, "width": 0}, [1.5], 1.5 * np.sign(V) * np.exp(-np.abs(V) / 0.1)),
         ({"term": "load_coulomb", "width": 0.0}, [0.1], 0.1 * np.sign(V) * np.abs(LOAD)),
-        (
-            {"term": "stribeck_arctan", "sharpness": 500, "stribeck": 5},
-            [2.0, -0.3, 0.5],
-            2 * 2 / np.pi * np.arctan(500 * V) - 0.3 * 2 / np.pi * np.arctan(5 * V) + 0.5 * V,
-        ),
         (
             {"term": "asymmetric", "threshold": 0.1, "width": 0.0},
             [1, 2, 3, 4, 5, 6, 7, 8],
@@ -70,8 +59,13 @@ def slow_play(q: np.ndarray, radius: float, start: float) -> np.ndarray:
         ),
     ],
 )
-def test_formula(spec: dict, parameters: list, expected: np.ndarray) -> None:
-    np.testing.assert_allclose(friction_term(spec).columns(axis(V)) @ parameters, expected, rtol=1e-12, atol=1e-12)
+def test_formula_where_the_sign_is_sharp(spec: dict, parameters: list, expected: np.ndarray) -> None:
+    np.testing.assert_allclose(
+        friction_term(spec).columns(AxisMotion(np.cumsum(V), V, 0 * V, 100.0, LOAD)) @ parameters,
+        expected,
+        rtol=1e-12,
+        atol=1e-12,
+    )
 
 
 @settings(max_examples=200, deadline=None)

@@ -133,12 +133,9 @@ def test_the_first_screen_says_how_much_is_not_identified(identified: Path, iden
     assert f"<dt>not identified</dt><dd>{lost} of {len(levels)}, {sums} only in combination</dd>" in page
 
 
-def test_report_and_plot_again_with_another_log(identified: Path, work: Path, tmp_path: Path) -> None:
+def test_a_report_of_a_training_log_says_so(identified: Path, work: Path, tmp_path: Path) -> None:
     assert run("report", identified / "identification.json", work / "log0.csv", "-o", tmp_path / "r.html") == 0
     assert "a log that the model was fitted to" in (tmp_path / "r.html").read_text()
-    assert run("plot", identified / "identification.json", "friction", "-o", tmp_path, "--format", "svg") == 0
-    assert "<svg" in (tmp_path / "friction.svg").read_text()
-    assert run("plot", identified / "identification.json", "fricton", "-o", tmp_path) == 2
 
 
 @pytest.mark.parametrize("length", [10, 400])

@@ -8,12 +8,10 @@ would not let through.
 import ast
 import copy
 import functools
-import io
 import json
 import re
 import shutil
 import subprocess
-import tokenize
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -120,20 +118,6 @@ def test_messages_are_one_printable_line() -> None:
 
 
 @every_name
-def test_python_strings(name: str) -> None:
-    assert ast.literal_eval(quoting.python_string(name)) == name
-    assert ast.literal_eval(f'"""{quoting.python_string(name)[1:-1]}"""') == name
-    assert len(list(tokenize.generate_tokens(io.StringIO(quoting.python_string(name)).readline))) == 3
-
-
-@every_name
-def test_yaml_scalars(name: str) -> None:
-    text = quoting.yaml_string(name)
-    assert yaml.safe_load(f"a: {text}\n") == {"a": name}
-    assert yaml.safe_load(f"[{text}, {{{text}: 1}}]") == [name, {name: 1}]
-
-
-@every_name
 def test_comments_stay_in_their_line(name: str) -> None:
     text = quoting.comment(name)
     assert text.isprintable()
@@ -141,11 +125,6 @@ def test_comments_stay_in_their_line(name: str) -> None:
     assert ast.literal_eval(text) == name
     assert cpp_tokens(f"// {text}\nint x;") == ["int", "x", ";"]
     assert yaml.safe_load(f"# {text}\na: 1") == {"a": 1}
-
-
-@every_name
-def test_cpp_strings(name: str) -> None:
-    assert cpp_tokens(f"f({quoting.cpp_string(name)});") == ["f", "(", name.encode(), ")", ";"]
 
 
 @every_name
@@ -160,15 +139,6 @@ def test_markup(name: str) -> None:
         assert element.get("title") == name
         assert element.text == name
         assert not len(element)
-
-
-@every_name
-def test_json_in_scripts(name: str) -> None:
-    document = quoting.json_in_script(json.dumps([name], ensure_ascii=False))
-    html = _Html(f"<script>{document}</script>")
-    assert html.tags == ["script"]
-    assert json.loads("".join(html.texts)) == [name]
-    assert not re.search("[<\u2028\u2029]", document)
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
@@ -270,7 +240,9 @@ def test_pages(name: str) -> None:
     pages = [_Html(page._assemble(word, {"title": word})) for word in (name, "plain")]
     assert pages[0].tags == pages[1].tags
     assert pages[0].text_of["title"] == [name]
-    assert [json.loads(text) for text in pages[0].text_of["script"] if text.startswith("{")] == [{"title": name}]
+    (document,) = [text for text in pages[0].text_of["script"] if text.startswith("{")]
+    assert json.loads(document) == {"title": name}
+    assert not re.search("[<\u2028\u2029]", document)
 
 
 @pytest.mark.parametrize("name", [name for name in HOSTILE if quoting.is_harmless(name) and name.strip() == name])
