@@ -23,7 +23,6 @@ DISTRIBUTION = {
     "sklearn": "scikit-learn",
     "umsgpack": "u-msgpack-python",
     "yaml": "pyyaml",
-    "zmq": "pyzmq",
 }
 #: What is called rather than imported: by the scripts, by pytest, by mypy.
 CALLED = {"mkdocs", "mkdocs-material", "mkdocstrings", "ruff", "mypy", "types-pyyaml", "pytest-xdist", "setuptools"}
@@ -42,7 +41,7 @@ def names(requirements: list[str]) -> set[str]:
 
 @functools.cache
 def imported(folder: str) -> dict[str, Path]:
-    """Distributions that a folder's modules import, and a module that does."""
+    """Distributions that a folder's modules import or look for, and a module that does."""
     modules = [*(ROOT / folder).rglob("*.py"), *(p for p in (ROOT / folder).rglob("*") if p.is_file() and python_script(p))]
     own = {path.stem for top in ("scripts", "tests") for path in (ROOT / top).rglob("*.py")} | {"urdf_ident", "tests"}
     found = {}
@@ -53,6 +52,8 @@ def imported(folder: str) -> dict[str, Path]:
                 top = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 top = [str(node.module)]
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("find_spec"):  # its files are used
+                top = [str(ast.literal_eval(node.args[0]))]
             for name in (full.split(".")[0] for full in top):
                 if name not in sys.stdlib_module_names and name not in own:
                     found[DISTRIBUTION.get(name, name).lower()] = path

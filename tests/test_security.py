@@ -23,7 +23,7 @@ REACHING = {
 NAMED = {
     "logs/remote.py": {"fsspec", "aiohttp"},
     "parallel.py": {"pickle", "joblib", "distributed", "socket"},
-    "viz/player.py": {"socket", "tornado", "meshcat.servers", "webbrowser"},
+    "viz/player.py": {"http", "webbrowser"},
 }
 RUNNING = {"eval", "exec", "compile", "__import__", "system", "popen", "execv", "execvp", "spawnv", "posix_spawn"}
 

@@ -1,71 +1,39 @@
 """The server of the viewer answers the pages of this computer only, and meshes bring no pictures from elsewhere."""
 
-import asyncio
 import base64
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
-from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
-from tornado.websocket import websocket_connect
+from test_viz import served
 
-from urdf_ident.errors import MissingFileError, OutputError
+from urdf_ident.errors import MissingFileError
 from urdf_ident.quoting import page_policy
-from urdf_ident.viz.player import Server
 from urdf_ident.viz.scene import _with_own_images
 
 
 def status(url: str, **headers: str) -> int:
-    """The answer to a request, by the socket if the address is one; 101 if that is opened."""
-
-    async def ask() -> int:
-        request = HTTPRequest(url, headers=headers, request_timeout=5)
-        if url.startswith("ws"):
-            (await websocket_connect(request)).close()
-            return 101
-        return int((await AsyncHTTPClient().fetch(request)).code)
-
+    """The answer to a request."""
     try:
-        return asyncio.run(ask())
-    except HTTPClientError as error:
+        with urlopen(Request(url, headers=headers), timeout=5) as answer:
+            return int(answer.status)
+    except HTTPError as error:
         return int(error.code)
 
 
-@pytest.mark.parametrize("path", ["/play", "/static/", "/static/main.min.js", "/"])
-def test_the_viewer_answers_its_own_pages_only(path: str) -> None:
-    with Server(page_policy([])) as server:
-        port = int(server.url.split(":")[2].split("/")[0])
-        url, done = (f"ws://127.0.0.1:{port}/", 101) if path == "/" else (f"http://127.0.0.1:{port}{path}", 200)
-        assert status(url) == done
+def test_the_viewer_answers_pages_of_this_computer_only() -> None:
+    with served("<p>hello") as url:
+        port = int(url.split(":")[2].split("/")[0])
+        assert status(url) == 200
         for host in ("127.0.0.1", "localhost", "[::1]"):
-            assert status(url, Host=f"{host}:{port}") == done
-            assert status(url, Host=f"{host}:{port}", Origin=f"http://{host}:{port}") == done
+            assert status(url, Host=f"{host}:{port}") == 200
+            assert status(url, Host=f"{host}:{port}", Origin=f"http://{host}:{port}") == 200
         for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1:{port + 1}", f"127.0.0.1.evil:{port}"):
             assert status(url, Host=host) == 403
             assert status(url, Origin=f"http://{host}") == 403
         for origin in ("null", "https://evil.example", f"https://127.0.0.1:{port}", f"http://127.0.0.1:{port}.evil.example"):
             assert status(url, Origin=origin) == 403
-
-
-def test_pages_of_the_viewer_have_a_policy() -> None:
-    async def policy(url: str) -> str:
-        return str((await AsyncHTTPClient().fetch(url)).headers.get("Content-Security-Policy"))
-
-    page = f'<meta http-equiv="Content-Security-Policy" content="{page_policy(["x"])}">'
-    with Server(page) as server:
-        port = server.url.split(":")[2].split("/")[0]
-
-        async def body() -> bytes:
-            return (await AsyncHTTPClient().fetch(server.url)).body
-
-        assert f"connect-src ws://127.0.0.1:{port} ws://localhost:{port};" in asyncio.run(body()).decode()
-        rules = asyncio.run(policy(server.url.replace("/play", "/static/")))
-    assert "default-src 'none'; script-src 'self' 'sha256-" in rules
-    assert "unsafe" not in rules.split("script-src")[1].split(";")[0]
-
-
-def test_a_page_without_a_policy_is_not_served() -> None:
-    with pytest.raises(OutputError, match="no rule"):
-        Server("<p>hello</p>")
 
 
 def test_a_policy_names_the_scripts_by_their_hashes() -> None:

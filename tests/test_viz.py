@@ -11,11 +11,14 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.error import HTTPError
 
 import mujoco
 import numpy as np
@@ -24,16 +27,15 @@ from conftest import arm_urdf, page_data
 from mujoco_oracle import load_urdf
 
 from urdf_ident import Drive, Recording, Robot
-from urdf_ident.errors import LogError, ModelError, OutputError, UrdfIdentError
+from urdf_ident.errors import LogError, ModelError, OutputError
 from urdf_ident.logs.columns.layout import LogLayout, SideSection
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.geometry import robot_shapes
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.pipeline import validate
-from urdf_ident.quoting import NO_CONNECTION
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
 from urdf_ident.viz.motion import FRAME_RATE, transform_points, upright, with_torque_error
-from urdf_ident.viz.player import Server
+from urdf_ident.viz.player import PageServer
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -298,48 +300,42 @@ def no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_server_serves_the_page_and_meshcat() -> None:
-    import umsgpack
-    import zmq
+@contextmanager
+def served(page: str) -> Iterator[str]:
+    """The address of a page while it is served."""
+    with PageServer.at(None, page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.url
+        server.shutdown()
 
-    with Server(f"<p>hello {NO_CONNECTION}</p>") as server:
-        with urllib.request.urlopen(server.url, timeout=5) as answer:
-            assert answer.read().startswith(b"<p>hello connect-src ws://127.0.0.1:")
-        with urllib.request.urlopen(server.url.replace("/play", "/static/"), timeout=5) as answer:
-            assert b"MeshCat" in answer.read()
-        with zmq.Context() as context, context.socket(zmq.REQ) as client:  # what meshcat.Visualizer does
-            client.setsockopt(zmq.RCVTIMEO, 5000)
-            client.connect(server.zmq_url)
-            command = {"type": "set_property", "path": "/Grid", "property": "visible", "value": True}
-            client.send_multipart([b"set_property", b"/Grid", umsgpack.packb(command)])
-            assert client.recv() == b"ok"
-        assert not server.wait(0.01)
-    assert server.wait(1.0)
-    port = int(server.url.split(":")[2].split("/")[0])
-    with Server(NO_CONNECTION, port):  # the port is free again
+
+def test_server_serves_the_page_and_frees_its_port() -> None:
+    with served("<p>hellö") as url:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            assert answer.read().decode() == "<p>hellö"
+        with pytest.raises(HTTPError, match="404"):
+            urllib.request.urlopen(url.replace("/play", "/"), timeout=5)
+        port = int(url.split(":")[2].split("/")[0])
+        with PageServer.at(None, "") as other:  # the next free one
+            assert other.server_port > port
+    with PageServer.at(port, ""):
         pass
 
 
-def test_port_in_use_names_the_remedies() -> None:
+def test_port_in_use_names_the_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen(1)
         port = taken.getsockname()[1]
         with pytest.raises(OutputError, match=f"port {port} is in use.*--port.*--html") as caught:
-            Server(NO_CONNECTION, port)
+            PageServer.at(port, "")
         assert isinstance(caught.value, OSError)
+        monkeypatch.setattr("urdf_ident.viz.player.FIRST_PORT", port)
+        monkeypatch.setattr("urdf_ident.viz.player.PORTS", 1)
+        with pytest.raises(OutputError, match="all in use"):
+            PageServer.at(None, "")
     with pytest.raises(OutputError, match="cannot be opened"):
-        Server(NO_CONNECTION, 70000)
-
-
-def test_a_viewer_that_cannot_start_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("meshcat.servers.zmqserver.VIEWER_ROOT", str(tmp_path))  # an installation without its page
-    with pytest.raises(UrdfIdentError, match=r"index\.html: .*not found"):
-        Server(NO_CONNECTION)
-    monkeypatch.undo()
-    monkeypatch.setattr("meshcat.servers.zmqserver.ZMQWebSocketBridge.make_app", lambda self: None)  # another version
-    with pytest.raises(AttributeError):
-        Server(NO_CONNECTION)
+        PageServer.at(70000, "")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to another process here")

@@ -23,8 +23,6 @@ LONGEST_NAME, MOST_SHOWN = 500, 200
 _DELIMITERS = "\"'`\\"
 #: Bytes that C++ reads as themselves within a string, in every encoding of the source; ``?`` begins trigraphs.
 _PLAIN_CPP = frozenset(byte for byte in range(0x20, 0x7F) if chr(byte) not in '"\\?')
-#: The rule of a page that connects to nothing.
-NO_CONNECTION = "connect-src 'none'"
 
 
 def is_harmless(name: str) -> bool:
@@ -100,22 +98,20 @@ def _escape(letter: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def page_policy(scripts: Sequence[str], connect: Sequence[str] = (), files: Sequence[str] = ()) -> str:
-    """Returns the policy of a page.
+def page_policy(scripts: Sequence[str]) -> str:
+    """Returns the policy of a page, which connects to nothing.
 
     Args:
         scripts: Texts of its scripts, as they stand between the tags. They are known before contents are filled in, so that
             a script that got into the contents is not run.
-        connect: Addresses that its scripts may connect to.
-        files: Sources that it may load scripts from: ``'self'`` for files beside it.
     """
     hashes = [f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts]
     rules = {
         "default-src": ["'none'"],
-        "script-src": [*files, *hashes] or ["'none'"],
+        "script-src": hashes or ["'none'"],
         "style-src": ["'unsafe-inline'"],
         "img-src": ["data:", "blob:"],
-        "connect-src": list(connect) or ["'none'"],
+        "connect-src": ["'none'"],
         "base-uri": ["'none'"],
         "form-action": ["'none'"],
     }

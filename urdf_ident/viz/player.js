@@ -17,9 +17,6 @@ try {
 viewer.renderer.outputEncoding = 3001;  // sRGB: lights and colours are linear
 viewer.renderer.setPixelRatio(Math.min(window.devicePixelRatio || 1, 2));
 for (const command of data.commands) viewer.handle_command_bytearray(bytes(command));
-// a live server may add more to the scene; the policy of a page in a file allows no connection
-const policy = document.querySelector("meta[http-equiv]").content;
-if (!policy.includes("connect-src 'none'")) viewer.connect();
 
 const node = path => viewer.scene_tree.find(path.split("/").filter(part => part)).object;
 const content = path => node(path + "/<object>").children[0];

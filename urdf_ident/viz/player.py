@@ -1,31 +1,24 @@
-"""Plays a motion: writes a file, or serves it to a browser.
-
-Meshcat's server answers this computer alone, with a page that may connect to it.
-"""
+"""Plays a motion: writes its page to a file, or serves it to the browser of this computer."""
 
 from __future__ import annotations
 
 import errno
 import os
-import re
-import socket
 import sys
-import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..errors import OutputError, UrdfIdentError
-from ..files.read_write import read_text, write_text
+from ..errors import OutputError
+from ..files.read_write import write_text
 from ..logs.recording import Recording
 from ..model.drive import Drive
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
 from ..motion.trajectory import Trajectory
-from ..quoting import NO_CONNECTION, page_policy
 from ..result.identification import Identification
 from .motion import Motion, as_motion, with_torque_error
 from .page import player_page
@@ -83,14 +76,14 @@ def play(
         for line in lines:
             write(line)
         return write_text(html, page)
-    with Server(page, port) as server:
+    with PageServer.at(port, page) as server:
         try:
-            write(f"playing at {server.url} (Meshcat clients: {server.zmq_url}); Ctrl-C ends")
+            write(f"playing at {server.url} until Ctrl-C")
             if open_browser and not _open(server.url):
                 write("no browser could be opened: open that address yourself, or write a file with --html FILE")
             for line in lines:
                 write(line)
-            server.wait()
+            server.serve_forever()
         except KeyboardInterrupt:
             write("")
     return None
@@ -110,155 +103,62 @@ def _open(url: str) -> bool:
         return False
 
 
-class Server:
-    """Meshcat's server with the page of one motion at ``/play``; a context manager.
-
-    Args:
-        page: The HTML, with the policy of a page that connects to nothing; the one that is served may connect to this server.
-        port: Its port; the first free one from 7000 if None.
+class PageServer(ThreadingHTTPServer):
+    """Serves one page to pages and browsers of this computer alone: others name another host or origin.
 
     Attributes:
         url: Address of the page.
-        zmq_url: Address with which ``meshcat.Visualizer(zmq_url)`` can add to the scene.
-
-    Raises:
-        OutputError: The port is in use or not allowed, or the page has no such policy.
     """
 
-    def __init__(self, page: str, port: int | None = None) -> None:
-        self._port = _free_port(port)
-        self.url = f"http://127.0.0.1:{self._port}/play"
-        self.zmq_url = ""
-        if NO_CONNECTION not in page:
-            raise OutputError("the page has no rule that keeps it from connecting elsewhere", expected=NO_CONNECTION)
-        self._page = page.replace(NO_CONNECTION, f"connect-src {' '.join(_sockets(self._port))}", 1)
-        self._loop: Any = None
-        self._error: Exception | None = None
-        self._ready, self._stopped = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="meshcat", daemon=True)
-        self._thread.start()
-        self._ready.wait()
-        if self._error is not None:
-            raise self._error
+    def __init__(self, port: int, page: str) -> None:
+        super().__init__(("127.0.0.1", port), _Page)
+        self.page, self.url = page.encode("utf-8"), f"http://127.0.0.1:{self.server_port}/play"
 
-    def wait(self, seconds: float | None = None) -> bool:
-        """Waits until the server is closed, or for some seconds [s]."""
-        if seconds is not None:
-            return self._stopped.wait(seconds)
-        while not self._stopped.wait(0.5):  # [s]; short waits, so that Ctrl-C works on every system
-            pass
-        return True
+    @classmethod
+    def at(cls, port: int | None, page: str) -> PageServer:
+        """A server at a port, or at the first free one from 7000 if None.
 
-    def close(self) -> None:
-        """Stops the server and frees the port."""
-        if self._loop is not None:
-            self._loop.add_callback(self._loop.stop)
-        self._thread.join(timeout=5.0)
-
-    def __enter__(self) -> Server:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def _run(self) -> None:
-        import asyncio
-
-        asyncio.set_event_loop(asyncio.new_event_loop())
-        try:
-            bridge, listener = _bridge(self._page, self._port)
-        except Exception as error:  # noqa: BLE001 - raised where the server is asked for, not in this thread
-            self._error = error
-            if isinstance(error, OSError) and not isinstance(error, UrdfIdentError):
-                self._error = _port_error(self._port, error)
-                self._error.__cause__ = error
-            self._stopped.set()
-            self._ready.set()
-            return
-        self._loop = bridge.ioloop
-        self.zmq_url = bridge.zmq_socket.last_endpoint.decode().rstrip("\0")
-        self._ready.set()
-        bridge.run()
-        listener.stop()
-        bridge.zmq_stream.close()
-        for websocket in list(bridge.websocket_pool):
-            websocket.close()
-        bridge.ioloop.close(all_fds=True)
-        self._stopped.set()
-
-
-def _bridge(page: str, port: int) -> tuple[Any, Any]:
-    """Meshcat's server, which also serves the page, and its listener; only this computer's own pages are answered."""
-    import tornado.web
-    from meshcat.servers.zmqserver import VIEWER_ROOT, StaticFileHandlerNoCache, ZMQWebSocketBridge
-
-    hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
-    scripts = re.findall(r"<script>(.*?)</script>", read_text(Path(VIEWER_ROOT) / "index.html", "viewer of Meshcat"), re.S)
-
-    class Page(tornado.web.RequestHandler):
-        def get(self) -> None:
-            self.set_header("Cache-Control", "no-store")
-            self.finish(page)
-
-    class MeshcatPage(StaticFileHandlerNoCache):  # type: ignore[misc]
-        def set_extra_headers(self, path: str) -> None:
-            super().set_extra_headers(path)
-            self.set_header("Content-Security-Policy", page_policy(scripts, [*_sockets(port), "data:"], ["'self'"]))
-
-    class Application(tornado.web.Application):
-        listener: Any = None
-
-        def listen(self, *arguments: Any, **options: Any) -> Any:
-            self.listener = super().listen(*arguments, **{**options, "address": "127.0.0.1"})  # local only
-            return self.listener
-
-        def find_handler(self, request: Any, **options: Any) -> Any:
-            """Refuses pages of other sites: they name another origin, or another host that resolves to this computer."""
-            origin = request.headers.get("Origin")
-            if request.headers.get("Host") in hosts and origin in (None, *(f"http://{host}" for host in hosts)):
-                return super().find_handler(request, **options)
-            return self.get_handler_delegate(request, tornado.web.ErrorHandler, {"status_code": 403})
-
-    class Bridge(ZMQWebSocketBridge):  # type: ignore[misc]
-        def make_app(self) -> Application:
-            _, sockets_of_meshcat = super().make_app().wildcard_router.rules
-            return Application(
-                [
-                    (r"/play", Page),
-                    (r"/static/(.*)", MeshcatPage, {"path": VIEWER_ROOT, "default_filename": "index.html"}),
-                    sockets_of_meshcat,
-                ]
-            )
-
-    bridge = Bridge(zmq_url="tcp://127.0.0.1:*", port=port)
-    return bridge, bridge.app.listener
-
-
-def _sockets(port: int) -> list[str]:
-    """Addresses of the server's sockets for a policy, which cannot name an address of version 6."""
-    return [f"ws://{name}:{port}" for name in ("127.0.0.1", "localhost")]
-
-
-def _free_port(wanted: int | None) -> int:
-    """The requested port if it is free, or the first free one if none is requested."""
-    for port in range(FIRST_PORT, FIRST_PORT + PORTS) if wanted is None else (wanted,):
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            if os.name == "posix":
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as in the server: ignore lingering sockets
+        Raises:
+            OutputError: The port is in use or not allowed.
+        """
+        for number in range(FIRST_PORT, FIRST_PORT + PORTS) if port is None else (port,):
             try:
-                probe.bind(("127.0.0.1", port))
-                probe.listen(1)
-                return port
+                return cls(number, page)
             except (OSError, OverflowError) as error:
-                if wanted is not None:
-                    raise _port_error(port, error) from error
-    raise OutputError(
-        f"ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are all in use",
-        remedy="end other viewers, name a free port with --port, or write a file with --html FILE",
-    )
+                if port is not None:
+                    used = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+                    why = "is in use" if used else f"cannot be opened ({getattr(error, 'strerror', None) or error})"
+                    remedy = "choose another with --port, end the other viewer, or write a file with --html FILE"
+                    raise OutputError(f"port {port} {why}", remedy=remedy) from error
+        raise OutputError(
+            f"ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are all in use",
+            remedy="end other viewers, name a free port with --port, or write a file with --html FILE",
+        )
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that goes away is no error."""
 
 
-def _port_error(port: int, error: BaseException) -> OutputError:
-    used = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-    what = f"port {port} is in use" if used else f"port {port} cannot be opened ({getattr(error, 'strerror', None) or error})"
-    return OutputError(what, remedy="choose another with --port, end the other viewer, or write a file with --html FILE")
+class _Page(BaseHTTPRequestHandler):
+    server: PageServer
+
+    def do_GET(self) -> None:
+        hosts = [f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost", "[::1]")]
+        origins = (None, *(f"http://{host}" for host in hosts))
+        if self.headers["Host"] not in hosts or self.headers["Origin"] not in origins:
+            self.send_error(403)
+        elif self.path != "/play":
+            self.send_error(404)
+        else:
+            self.send_response(200)
+            for name, value in (
+                ("Content-Type", "text/html; charset=utf-8"),
+                ("Content-Length", str(len(self.server.page))),
+                ("Cache-Control", "no-store"),
+            ):
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(self.server.page)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is said of requests."""
