@@ -33,7 +33,7 @@ from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
 from .checked_logs import conditioned_as_in_fit, further_logs
 from .estimate import estimate_again
-from .physical import physical_parameters
+from .physical import physical_result
 
 #: Shortest run of a sweep at one speed that is used [s].
 _SHORTEST_RUN = 0.1
@@ -160,9 +160,10 @@ def _solved(ident: Identification, loops: ThreeLoop, used: _LoopLogs, comparison
     errors = None if comparison is None else comparison.cross_validation(trained.load)
     if errors is not None and ident.cross_validation is not None:
         errors = replace(errors, structure=ident.cross_validation.structure)
-    return physical_parameters(from_data, project, trained).result(
+    solved, _ = physical_result(
+        replace(from_data, notes=tuple(notes)),
         project,
-        notes,
+        trained,
         signals=ident.signals,
         inputs=tuple(log.summed_up() for log in (*logs, *used.sweeps)),
         left_out=ident.left_out,
@@ -171,6 +172,7 @@ def _solved(ident: Identification, loops: ThreeLoop, used: _LoopLogs, comparison
         estimation={"method": method, "why": "in the loops of friction, links and residual"},
         traces=ident.traces,
     )
+    return solved
 
 
 def compensated_score(

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..consistency.contradicting_joints import with_contradicting_joints_apart
-from ..consistency.first_fit import completed_prior
+from ..consistency.first_fit import completed_prior, reconciled_prior
 from ..consistency.standard import consistent_parameters
 from ..errors import EstimationError
 from ..estimation.elastic import compliant, resolved_springs, with_row_sum
@@ -58,10 +58,11 @@ class DataEstimate:
         logs: The logs, with the weights of resting joints.
         statistics: The factors that the fit is based on.
         fit: Base parameters with their errors.
-        prior: Prior of the inertial parameters; friction and rotor inertia are from a first fit.
+        prior: Prior of the inertial parameters; friction and rotor inertia are from a first fit, and reconciled with the data.
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
-        entries: Sections of the result about these choices: ``estimation``, ``selection``, ``cross_validation`` (None if the
+        entries: Fields of the result about these choices: ``estimation``, ``selection``, ``cross_validation`` (None if the
             logs are too short), ``essential``.
+        notes: For the summary of the result.
     """
 
     model: DynamicModel
@@ -179,12 +180,15 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     if wanted.rule != "none":
         with suppress(EstimationError):
             essential = essential_parameters(statistics, fit.base, fit, rule=wanted.rule, limit=wanted.limit).summed_up
+    if model.is_rigid:
+        prior = reconciled_prior(model, prior, statistics, fit)
     notes = (
         *estimate.notes,
         *spring_notes,
         *unused_payload(estimate.logs),
         *selected.notes,
         *(fit.changes.notes(prepared.trained.speed, prepared.trained.load) if fit.changes else ()),
+        *prior.notes,
     )
     entries = {
         "estimation": estimate.estimated.as_dict(),
@@ -199,14 +203,15 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
 def estimate_again(
     model: DynamicModel, logs: Sequence[PreparedLog], statistics: StatisticSet, project: Project
 ) -> DataEstimate:
-    """Estimates base parameters with errors by least squares, where structure and statistics are given."""
+    """Estimates base parameters of rigid joints with errors by least squares, where structure and statistics are given."""
     wanted, consistency = project.estimation, project.consistency
     fit = fit_base(statistics, model.base(), method=row_weighting(wanted.method))
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     fit = with_errors(Estimated(fit, statistics), EstimatorInput(model, logs, statistics, fit, prior=prior), wanted.covariance)
     motion = [segment for log in logs for segment in log.segments]
     reversals = mean_reversals(statistics, motion, model.robot.prismatic)
-    return DataEstimate(model, logs, statistics, fit, completed_prior(model, prior, statistics, fit, reversals), reversals)
+    prior = reconciled_prior(model, completed_prior(model, prior, statistics, fit, reversals), statistics, fit)
+    return DataEstimate(model, logs, statistics, fit, prior, reversals)
 
 
 class _SelectedEstimate(NamedTuple):

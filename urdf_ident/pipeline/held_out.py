@@ -14,6 +14,7 @@ from typing import Any
 
 from ..comparison.other_models import compare_black_box, compare_simpler_models
 from ..compensation.friction_filter import choose_adaptation
+from ..consistency.standard import Standard
 from ..errors import EstimationError
 from ..estimation.uncertainty.prediction import (
     choose_prediction_band,
@@ -29,19 +30,21 @@ from ..result.record import with_note
 from ..signals.prepare import PreparedLog, in_band, with_all_periods
 from ..statistics.folds import CrossValidation, score_folds
 from ..statistics.statistic import StatisticSet
-from .physical import Physical
 
 
-def hold_out(ident: Identification, physical: Physical, logs: Sequence[PreparedLog], *, compare: bool) -> Identification:
+def hold_out(
+    ident: Identification, standard: Standard, statistics: StatisticSet, logs: Sequence[PreparedLog], *, compare: bool
+) -> Identification:
     """Adds what the prediction of held-out folds shows; a note where none can be held out, nothing with elastic joints.
 
     Args:
-        physical: The standard parameters, with those chosen without each fold, and the data that they are based on.
+        standard: The standard parameters, with those chosen without each fold.
+        statistics: The data that they are based on.
         compare: Whether a black box learns the residual as well.
     """
     if not ident.model.is_rigid:
         return ident
-    model, project, signals, statistics = ident.model, ident.project, ident.signals, physical.estimate.statistics
+    model, project, signals = ident.model, ident.project, ident.signals
     constraints = tuple(ident.solver.get("active", ()))
     based_on: dict[str, Any] = {
         "statistics": statistics,
@@ -51,7 +54,7 @@ def hold_out(ident: Identification, physical: Physical, logs: Sequence[PreparedL
     }
     # 1. Parameters without each fold: chosen as the exported ones, if that is known; and without constraints if these count.
     try:
-        by_fold = physical.standard.without_folds() if physical.standard.without_folds is not None else {}
+        by_fold = standard.without_folds() if standard.without_folds is not None else {}
         held = held_out_parameters(**based_on, logs=logs, by_fold=by_fold)
         unlimited = held_out_parameters(**based_on, logs=logs) if by_fold and constraints else None
     except EstimationError as error:

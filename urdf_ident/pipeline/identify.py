@@ -18,7 +18,7 @@ from ..result.identification import Identification
 from .checked_logs import further_logs, training_logs
 from .estimate import estimate_from_data
 from .held_out import hold_out
-from .physical import physical_parameters
+from .physical import physical_result
 from .validate import with_validation
 
 
@@ -87,16 +87,16 @@ def identify(
     # 2. Structure and base parameters from the data alone.
     from_data = estimate_from_data(training, project, progress)
     # 3. Standard parameters from data, physics and prior.
-    physical = physical_parameters(from_data, project, training.trained)
-    result = physical.result(
+    result, standard = physical_result(
+        from_data,
         project,
-        [*from_data.notes, *physical.estimate.prior.notes],
+        training.trained,
         signals=training.signals,
         inputs=tuple(log.summed_up() for log in training.logs),
         left_out=tuple(sorted([*left_out, *training.left_out], key=lambda log: log.path or log.name)),
     )
     # 4. Errors on motion that took no part.
-    result = hold_out(result, physical, training.logs, compare=compare)
+    result = hold_out(result, standard, from_data.statistics, training.logs, compare=compare)
     # 5. What rigid bodies do not explain, if that is wanted; of the stage before, the low-pass for predictions remains.
     if with_loops:
         used = [log.recording for log in training.logs]

@@ -2,73 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..consistency.constraints import friction_constraints, lmi_options, loads
-from ..consistency.first_fit import reconciled_prior, urdf_with_friction
+from ..consistency.first_fit import urdf_with_friction
 from ..consistency.standard import Standard, consistent_parameters, essential_to_prior, nearest_to_prior
 from ..errors import EstimationError, ModelError, SolverError
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
 from ..project import Project
-from ..result.evidence import MASS_FACTOR, Evidence, Range, measure_evidence
+from ..result.evidence import MASS_FACTOR, Range, measure_evidence
 from ..result.identification import Identification
 from ..result.verdict import LOSS
 from .estimate import DataEstimate
 
 
-@dataclass(frozen=True, eq=False)
-class Physical:
-    """Standard parameters with the data and the prior that they come from.
+def physical_result(estimate: DataEstimate, project: Project, trained: Range, **fields: Any) -> tuple[Identification, Standard]:
+    """Chooses standard parameters by the project's ``consistency`` section and collects the evidence for them.
 
-    Attributes:
-        estimate: What they are based on, its prior reconciled with the data.
-        factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
-        baseline: The URDF with fitted friction, shape (p,).
+    Args:
+        fields: Further fields of the result.
+
+    Returns:
+        The result without what held-out data show, and the choice, which can be made without each fold as well.
     """
-
-    estimate: DataEstimate
-    standard: Standard
-    factor: Array
-    baseline: Array
-    evidence: Evidence
-
-    def result(self, project: Project, notes: Sequence[str], **entries: Any) -> Identification:
-        """Returns the result without what held-out data show; notes: notes of the stages before; entries: further fields."""
-        solver = self.standard.solver
-        springs = {"springs": self.estimate.springs} if self.estimate.springs else {}
-        return Identification(
-            self.estimate.model,
-            self.estimate.fit,
-            self.standard.theta,
-            self.estimate.prior,
-            self.factor,
-            self.baseline,
-            solver={**solver, "notes": [*notes, *solver.get("notes", ())], **springs},
-            project=project,
-            evidence=self.evidence,
-            **{**self.estimate.entries, **entries},
-        )
-
-
-def physical_parameters(estimate: DataEstimate, project: Project, trained: Range) -> Physical:
-    """Chooses standard parameters by the project's ``consistency`` section and collects the evidence for them."""
     model, statistics, fit, prior = estimate.model, estimate.statistics, estimate.fit, estimate.prior
-    if model.is_rigid:
-        prior = reconciled_prior(model, prior, statistics, fit)
-    estimate = replace(estimate, prior=prior)
-    standard = standard_parameters(estimate, project)
-    factor = statistics.stacked(fit.weights)
+    standard, factor = standard_parameters(estimate, project), statistics.stacked(fit.weights)
     weight = float(standard.solver.get("weight", 1.0))
     evidence = measure_evidence(model, standard.theta, prior, factor, weight, statistics, fit, trained, estimate.reversals)
     if evidence.masses and "weight" in standard.solver and _usual_masses_do(estimate, project, standard, factor):
         evidence = replace(evidence, masses={})
-    baseline = urdf_with_friction(model, statistics, fit, prior.theta0)
-    return Physical(estimate, standard, factor, baseline, evidence)
+    solver = {**standard.solver, "notes": [*estimate.notes, *standard.solver.get("notes", ())]}
+    result = Identification(
+        model,
+        fit,
+        standard.theta,
+        prior,
+        factor,
+        urdf_with_friction(model, statistics, fit, prior.theta0),
+        solver={**solver, "springs": estimate.springs} if estimate.springs else solver,
+        project=project,
+        evidence=evidence,
+        **{**estimate.entries, **fields},
+    )
+    return result, standard
 
 
 def _usual_masses_do(estimate: DataEstimate, project: Project, standard: Standard, factor: Array) -> bool:
