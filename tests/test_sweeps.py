@@ -101,12 +101,10 @@ def test_poses_and_sweeps_with_little_torque() -> None:
     robot = Robot.from_urdf(robot_path("generic_6axis"))
     limits, torque = Limits.from_robot(robot), prior_torque(robot)
     weak = replace(limits, torque=np.where(np.arange(6) == 1, 45.0, limits.torque))
-    found = design_poses(DynamicModel(robot), limits=weak, torque=torque)
+    found = design_poses(DynamicModel(robot), limits=weak)
     still = np.zeros_like(found.poses)
     assert np.abs(torque(found.poses, still, still))[:, 1].max() < 45.0
-    assert (
-        np.abs(torque(design_poses(DynamicModel(robot), limits=limits, torque=torque).poses, still, still))[:, 1].max() > 45.0
-    )
+    assert np.abs(torque(design_poses(DynamicModel(robot), limits=limits).poses, still, still))[:, 1].max() > 45.0
     with pytest.raises(LimitError, match=r"joint_2': the sweeps need too much torque.*excitation\.limits\.position"):
         bidirectional_experiment(weak, torque=torque)
 
@@ -118,7 +116,7 @@ def test_poses_that_cannot_be_held_or_are_too_close_are_named() -> None:
     with pytest.raises(
         LimitError, match=r"joint 'joint_2': gravity needs too much torque in nearly all poses.*limit of 1 in \d+%"
     ):
-        design_poses(DynamicModel(robot), limits=weak, torque=prior_torque(robot))
+        design_poses(DynamicModel(robot), limits=weak)
     cage = parse_world({"objects": {"cage": {"sphere": 3.0, "xyz": [0, 0, 2.9]}}})
     with pytest.raises(
         LimitError, match=r"link_\d and cage: two solids are closer than 0\.01 m.*of 200 poses.*`allow` this pair"

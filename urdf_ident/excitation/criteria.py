@@ -22,8 +22,8 @@ columns normalised by their size on random motion.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -103,21 +103,24 @@ def format_criterion(value: float) -> str:
     return f"{np.exp(value):.4g}" if np.isfinite(value) else "none yet"
 
 
-class Criterion(Protocol):
+class Criterion(ABC):
     """A criterion of the rows of a motion, which may also need those of motions derived from it."""
 
-    def motions(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        """Returns the motions whose rows are needed, shapes (k·N, n), for a motion of N instants."""
-
+    @abstractmethod
     def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
         """Returns the value and its gradient for rows W of :meth:`motions`, shape (k·N, n, b)."""
 
+    def motions(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        """Returns the motions whose rows are needed, shapes (k·N, n), for a motion of N instants: by default the motion."""
+        return q, v, a
+
     def fold(self, by_q: Array, by_v: Array, by_a: Array) -> tuple[Array, Array, Array]:
         """Returns gradients with respect to the motion, shapes (N, n), from those with respect to :meth:`motions`."""
+        return by_q, by_v, by_a
 
 
 @dataclass(frozen=True, eq=False)
-class SpectralCriterion:
+class SpectralCriterion(Criterion):
     """A criterion of the rows of the motion itself.
 
     Attributes:
@@ -128,21 +131,15 @@ class SpectralCriterion:
     name: str
     known: Array
 
-    def motions(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        return q, v, a
-
     def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
         root = np.sqrt(len(W))
         stack = W.reshape(-1, W.shape[2]) / root
         value, gradient = _matrix_criterion(self.name, np.vstack([stack, self.known]), sharpness)
         return value, gradient[: len(stack)].reshape(W.shape) / root
 
-    def fold(self, by_q: Array, by_v: Array, by_a: Array) -> tuple[Array, Array, Array]:
-        return by_q, by_v, by_a
-
 
 @dataclass(frozen=True, eq=False)
-class BlockCriterion:
+class BlockCriterion(Criterion):
     """Liu 2023's criterion on the condition of W and of its parts (docs/theory.md §8), as a logarithm.
 
     ``(ω_α + ω_β + ω_γ) cond(W) + ω_α cond(W_acc) + ω_β cond(W_vel) + ω_γ cond(W_grav)``, each with its independent columns.

@@ -12,7 +12,7 @@ gradient costs about twice an evaluation. Tested against Pinocchio and finite di
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,25 +30,24 @@ from ..motion.trajectory import Trajectory
 from ..samples import Segment
 
 
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """Intermediate results of an evaluation, for its gradient.
+class BodyState(NamedTuple):
+    """Intermediate results of an evaluation for one body i, for its gradient.
 
     Attributes:
-        transforms: Per body, transforms of motion vectors from its parent, shape (N, 6, 6).
-        outer: Per body, twists of preceding axes, velocity and acceleration of its parent, in its frame, (N, 6, i + 2).
-        velocity: Per body, shape (N, 6): linear, angular.
-        twists: Per body, axes 0…i as ŝ (N, i + 1, 3, 4).
-        fields: Per body, Â (N, 3, 4).
-        rates: Velocities of the joints of the tree, shape (N, n_bodies).
+        transform: Of motion vectors from its parent, shape (N, 6, 6).
+        outer: Twists of preceding axes, velocity and acceleration of its parent, in its frame, (N, 6, i + 2).
+        rate: Velocity of its joint, shape (N, 1).
+        velocity: Shape (N, 6): linear, angular.
+        twists: Axes 0…i as ŝ (N, i + 1, 3, 4).
+        field: Â (N, 3, 4).
     """
 
-    transforms: list[Array]
-    outer: list[Array]
-    velocity: list[Array]
-    twists: list[Array]
-    fields: list[Array]
-    rates: Array
+    transform: Array
+    outer: Array
+    rate: Array
+    velocity: Array
+    twists: Array
+    field: Array
 
 
 class RigidRegressor:
@@ -61,7 +60,7 @@ class RigidRegressor:
     def __init__(self, robot: Robot) -> None:
         self.robot, self.n, self.parents, self.axes = robot, len(robot.tree_joints), robot.parents, robot.twists
         #: For each body, the axes that move it, root first, its own last.
-        self.paths = [self._path(i) for i in range(self.n)]
+        self.paths = [[k - 1 for k in support if k > 0] for support in list(robot.model.supports)[1:]]
         self._crosses: list[Array] = []
         self._transform: list[tuple[bool, Array, Array, Array]] = []
         for axis, joint, prismatic in zip(robot.twists, list(robot.model.jointPlacements)[1:], robot.slides, strict=True):
@@ -72,10 +71,7 @@ class RigidRegressor:
         self._gravity = np.concatenate([-robot.gravity, np.zeros(3)])
         self._basis = PSEUDO_BASIS.reshape(10, 16).T
 
-    def _path(self, i: int) -> list[int]:
-        return [*(self._path(self.parents[i]) if self.parents[i] >= 0 else []), i]
-
-    def evaluate(self, q: Array, v: Array, a: Array) -> tuple[Array, Sweep]:
+    def evaluate(self, q: Array, v: Array, a: Array) -> tuple[Array, list[BodyState]]:
         """Computes the regressor.
 
         Args:
@@ -89,8 +85,7 @@ class RigidRegressor:
         samples = len(q)
         q, v, a = self.robot.positions_in_tree(q), self.robot.spread(v), self.robot.spread(a)
         out = np.zeros((samples, self.n, 10 * self.n))
-        moved: list[Array] = []
-        sweep = Sweep([], [], [], [], [], v)
+        moved, states = list[Array](), list[BodyState]()
         still = np.zeros((samples, 6, 2))
         still[:, :, 1] = self._gravity
         for i, parent in enumerate(self.parents):
@@ -98,30 +93,26 @@ class RigidRegressor:
             at = q[:, i, None, None]
             transform = one - np.sin(at) * first + (1.0 - np.cos(at)) * second if turns else one - at * first
             outer = transform @ (moved[parent] if parent >= 0 else still)
-            axis, depth = self.axes[i], outer.shape[2] - 2
+            axis, rate, depth = self.axes[i], v[:, i, None], outer.shape[2] - 2
             state = np.empty((samples, 6, depth + 3))
             state[:, :, :depth] = outer[:, :, :depth]
             state[:, :, depth] = axis
-            velocity = outer[:, :, -2] + axis * v[:, i, None]
+            velocity = outer[:, :, -2] + axis * rate
             state[:, :, -2] = velocity
-            state[:, :, -1] = outer[:, :, -1] + axis * a[:, i, None] - (velocity @ self._crosses[i].T) * v[:, i, None]
+            state[:, :, -1] = outer[:, :, -1] + axis * a[:, i, None] - (velocity @ self._crosses[i].T) * rate
             twists, field = _hats(state[:, :, : depth + 1]), _field(velocity, state[:, :, -1])
             rows = (twists.swapaxes(2, 3).reshape(samples, 4 * (depth + 1), 3) @ field).reshape(samples, depth + 1, 16)
             out[:, self.paths[i], 10 * i : 10 * i + 10] = rows @ self._basis
             moved.append(state)
-            sweep.transforms.append(transform)
-            sweep.outer.append(outer)
-            sweep.velocity.append(velocity)
-            sweep.twists.append(twists)
-            sweep.fields.append(field)
-        return self.robot.coupling.T @ out if self.robot.coupled else out, sweep
+            states.append(BodyState(transform, outer, rate, velocity, twists, field))
+        return self.robot.coupling.T @ out if self.robot.coupled else out, states
 
-    def gradient(self, weight: Array, sweep: Sweep) -> tuple[Array, Array, Array]:
+    def gradient(self, weight: Array, states: list[BodyState]) -> tuple[Array, Array, Array]:
         """Computes the gradient of ``Σ weight · Y`` with respect to the motion.
 
         Args:
             weight: Shape (N, n, 10 n_bodies).
-            sweep: From :meth:`evaluate`.
+            states: From :meth:`evaluate`.
 
         Returns:
             Gradients with respect to q, v and a, shapes (N, n).
@@ -133,9 +124,8 @@ class RigidRegressor:
         bars: dict[int, Array] = {}
         for i in range(self.n - 1, -1, -1):
             path, axis, parent = self.paths[i], self.axes[i], self.parents[i]
-            depth, v = len(path) - 1, sweep.rates[:, i, None]
+            depth, (transform, outer, rate, velocity, twists, field) = len(path) - 1, states[i]
             pair = (weight[:, path, 10 * i : 10 * i + 10] @ self._basis.T).reshape(samples, depth + 1, 4, 4)
-            twists, field, velocity = sweep.twists[i], sweep.fields[i], sweep.velocity[i]
             by_field = twists.swapaxes(1, 2).reshape(samples, 3, -1) @ pair.reshape(samples, -1, 4)
             by_twist = (field @ pair.reshape(samples, -1, 4).swapaxes(1, 2)).reshape(samples, 3, depth + 1, 4)
             bar = bars.pop(i, np.zeros((samples, 6, depth + 3)))
@@ -146,13 +136,13 @@ class RigidRegressor:
             bar[:, :, -1] += by_acceleration
             cross = self._crosses[i]
             turned = bar[:, :, -1] @ cross  # gradient of −(velocity × …): see the bias term of the acceleration
-            bar[:, :, -2] += by_velocity - turned * v
+            bar[:, :, -2] += by_velocity - turned * rate
             by_a[:, i] = bar[:, :, -1] @ axis
             by_v[:, i] = bar[:, :, -2] @ axis - (turned * velocity).sum(axis=1)
             moving = bar[:, :, [*range(depth), depth + 1, depth + 2]]
-            by_q[:, i] = -((cross.T @ moving) * sweep.outer[i]).sum(axis=(1, 2))
+            by_q[:, i] = -((cross.T @ moving) * outer).sum(axis=(1, 2))
             if parent >= 0:
-                back = sweep.transforms[i].swapaxes(1, 2) @ moving
+                back = transform.swapaxes(1, 2) @ moving
                 bars[parent] = bars[parent] + back if parent in bars else back
         return self.robot.reduced(by_q), self.robot.reduced(by_v), self.robot.reduced(by_a)
 
@@ -215,10 +205,10 @@ SOFTENING = 0.02
 
 
 class RowState(NamedTuple):
-    """Intermediate results of :meth:`PlannedRows.evaluate`, for the gradient: sweep of the rigid part, motion of every term's
+    """Intermediate results of :meth:`PlannedRows.evaluate`, for the gradient: of the rigid bodies, motion of every term's
     axis, frozen rigid torque of load-dependent terms, shape (N, n), or None, and rigid regressor, shape (N, n, 10 n)."""
 
-    sweep: Sweep
+    bodies: list[BodyState]
     axes: list[AxisMotion]
     reference: Array | None
     full: Array
@@ -256,7 +246,7 @@ class PlannedRows:
 
     def evaluate(self, q: Array, v: Array, a: Array) -> tuple[Array, RowState]:
         """Computes the weighted rows, shape (N, n, b), of a motion, shapes (N, n), and the input of :meth:`gradient`."""
-        full, sweep = self.rigid.evaluate(q, v, a)
+        full, bodies = self.rigid.evaluate(q, v, a)
         reference = full @ self._reference_theta if self.model.loaded else None
         planned = Segment("planned", 0.0, 0.0, q, v, a, reference_torque=reference)
         axes = [self.model.axis_motion(planned, applied) for applied in self.model.terms]
@@ -266,7 +256,7 @@ class PlannedRows:
         out = np.empty((len(q), self.model.n, len(self.base)))
         out[:, :, : self._cut] = inertial / self.noise[:, None] if self._diagonal else self._mix @ inertial
         out[:, :, self._cut :] = terms[:, None, :] * self._spread[:, self._applied]
-        return out * self.scale, RowState(sweep, axes, reference, full)
+        return out * self.scale, RowState(bodies, axes, reference, full)
 
     def along(self, trajectory: Trajectory, rate: float = 100.0) -> Array:
         """Returns the rows of a whole motion.
@@ -320,7 +310,7 @@ class PlannedRows:
             rigid += torque_weight[:, :, None] * self.theta0
         if state.reference is not None:
             rigid += sums["reference_torque"][:, :, None] * self._reference_theta
-        by_q, by_v, by_a = self.rigid.gradient(rigid, state.sweep)
+        by_q, by_v, by_a = self.rigid.gradient(rigid, state.bodies)
         return by_q, by_v + sums["v"], by_a + sums["a"]
 
     @property

@@ -141,7 +141,7 @@ class ExcitationSection(Section):
             torque = prior_torque(robot)
             return bidirectional_experiment(home=start, count=self.speeds, cruise=self.cruise, torque=torque, **shared)
         if self.family == "poses":
-            return design_poses(model, torque=prior_torque(robot), **shared)
+            return design_poses(model, **shared)
         shared.update(start=start, budget=self.budget)
         if self.family == "circle":
             return design_circle(model, **self.circle.model_dump(), **shared)

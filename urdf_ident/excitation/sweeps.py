@@ -27,7 +27,7 @@ from ..model import rigid_bodies as engine
 from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
-from ..motion.limits import Limits, Torque, finite_ends
+from ..motion.limits import Limits, Torque, finite_ends, prior_torque
 from ..motion.trajectory import trapezoidal
 from ..units import joint_units
 from .design import DesignedMotion
@@ -263,7 +263,6 @@ def design_poses(
     model: DynamicModel,
     *,
     limits: Limits | None = None,
-    torque: Torque | None = None,
     collisions: Collisions | None = None,
     seed: int = 0,
 ) -> PosesExperiment:
@@ -271,7 +270,6 @@ def design_poses(
 
     Args:
         limits: Of the joints; the URDF's if None. Joints without a range use half a turn either way.
-        torque: ``(q, v, a)`` → joint torque, to check its limits too.
         collisions: Pairs whose clearance is kept; None: collisions are not checked.
 
     Returns:
@@ -294,6 +292,7 @@ def design_poses(
     def draw(count: int = 1) -> Array:
         return np.asarray((low + high) / 2 + half * rng.uniform(-1.0, 1.0, (count, robot.n)))
 
+    torque = prior_torque(robot)
     drawn = _held(_free(draw, carrying, approach, limits, collisions), approach, limits, torque)
     speed = np.minimum(_SLOW * limits.velocity, scale * _FASTEST)
     rise = np.minimum(_RISE * speed, np.where(np.isfinite(limits.acceleration), 0.5 * limits.acceleration, np.inf))
@@ -330,10 +329,8 @@ def _by_nearest(poses: Array) -> list[Array]:
     return order
 
 
-def _held(poses: Array, approach: Array, limits: Limits, torque: Torque | None) -> Array:
+def _held(poses: Array, approach: Array, limits: Limits, torque: Torque) -> Array:
     """Returns the poses in which gravity is within the torque limits, including the ends of their approaches."""
-    if torque is None:
-        return poses
     ends = np.concatenate([poses - approach, poses, poses + approach])
     still = np.zeros_like(ends)
     excess = (np.abs(torque(ends, still, still)) - _HELD * limits.torque).reshape(3, len(poses), -1).max(axis=0)
