@@ -164,14 +164,14 @@ class Family:
         Args:
             X: Shape (d, n): the start pose if it is unknown, then the family's coefficients.
         """
-        return self._build(np.asarray(X, dtype=float), self.joints, self._poses, self.periods)
+        return self._build(np.asarray(X, dtype=float), self.joints, self.poses, self.periods)
 
     def excitation(self, X: Array) -> Trajectory:
         """Returns one period of the excitation, without ramps; X of shape (d, n)."""
-        return self._core(*self._split(np.asarray(X, dtype=float), self._poses), self.joints)
+        return self._core(*self._split(np.asarray(X, dtype=float), self.poses), self.joints)
 
     @property
-    def _poses(self) -> Array | None:
+    def poses(self) -> Array | None:
         """Start and end pose, shape (2, n), or None if they are unknowns or do not exist."""
         if self.start is None:
             return None
@@ -270,7 +270,7 @@ class Family:
         d = self.unknowns
         imaginary = tuple(f"unknown {k}" for k in range(d))
         bases = np.array(self._build(np.eye(d), imaginary, None if self.start is None else np.zeros((2, d)), 1).evaluate(time))
-        constant = np.array(self._build(np.zeros((d, len(self.joints))), self.joints, self._poses, 1).evaluate(time))
+        constant = np.array(self._build(np.zeros((d, len(self.joints))), self.joints, self.poses, 1).evaluate(time))
         return Grid(time, bases, constant)
 
     def criterion_grid(self, samples: int) -> Grid:

@@ -24,7 +24,7 @@ from ..linalg import Array, block_diagonal
 from ..motion.collision.clearance import Clearance, SpeedBounds, check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.collision.find import CONSTANT
-from ..motion.limits import Limits, finite_middle
+from ..motion.limits import Limits
 from .family import Family, Grid
 
 #: Fraction to the boundary: largest step relative to the distance to the nearest limit.
@@ -83,12 +83,12 @@ class Schedule(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LinearLimits:
-    """Limits on q, v and a on a grid, as constraints on the unknowns X of each joint, shape (d, n).
+    """Finite limits on q, v and a on a grid, as constraints on the unknowns X of each joint, shape (d, n).
 
     Attributes:
         bases: Time bases of q, v, a, shape (3, K, d).
         constant: q, v, a of X = 0, shape (3, K, n).
-        lower, upper: Shape (3, n); ±inf without a limit.
+        lower, upper: Shape (3, n).
     """
 
     bases: Array
@@ -101,15 +101,16 @@ class LinearLimits:
         """Builds limits on a grid, tightened towards their middle.
 
         Args:
+            limits: All known, see :func:`.problem.usable_limits`.
             shrink: Factor of each limit's half-width, at most 1: allowance between instants plus a margin.
         """
         upper = np.array([limits.upper, limits.velocity, limits.acceleration])
         lower = np.array([limits.lower, -limits.velocity, -limits.acceleration])
-        middle = finite_middle(lower, upper)
+        middle = (lower + upper) / 2
         return cls(grid.bases, grid.constant, middle + shrink * (lower - middle), middle + shrink * (upper - middle))
 
     def slack(self, X: Array) -> Array:
-        """Returns the slack of every limit, shape (2, 3, K, n): to the upper and lower limits; inf without a limit."""
+        """Returns the slack of every limit, shape (2, 3, K, n): to the upper and lower limits."""
         signal = self.bases @ X + self.constant
         return np.stack([self.upper[:, None] - signal, signal - self.lower[:, None]])
 
@@ -119,11 +120,10 @@ class LinearLimits:
         return np.stack([-signal, signal])
 
     def reach(self, X: Array, step: Array) -> Array:
-        """Returns the largest feasible multiple of a step from X, for each joint separately, shape (n,); 1 if unlimited."""
+        """Returns the largest feasible multiple of a step from X, for each joint separately, shape (n,)."""
         change, slack = self.change(step), self.slack(X)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            most = np.where(change < 0, slack / -change, np.inf).min(axis=(0, 1, 2))
-        return np.asarray(np.where(np.isfinite(most), most, 1.0))
+        most = np.divide(slack, -change, out=np.full_like(slack, np.inf), where=change < 0)
+        return np.asarray(most.min(axis=(0, 1, 2)))
 
     def gradient(self, weight: Array) -> Array:
         """Returns ``−Σ weight · ∂slack/∂X``, the gradient contribution of the multipliers (2, 3, K, n), shape (d, n)."""
@@ -156,30 +156,25 @@ def minimise(
     """
     K = limits.bases.shape[1]
     slack = limits.slack(X)
-    finite = np.isfinite(slack)
-    width = limits.upper - limits.lower
-    half_width = np.where(np.isfinite(width), width / 2, 1.0)[None, :, None, :]
-    curvature = block_diagonal(*limits.hessian(np.where(finite, 1.0 / (K * half_width**2), 0.0)))
+    half_width = np.broadcast_to((limits.upper - limits.lower)[:, None] / 2, slack.shape)
+    curvature = block_diagonal(*limits.hessian(1.0 / (K * half_width**2)))
     B: Array | None = None  # unknowns ordered joint by joint
-    multipliers = np.where(finite, schedule.barriers[0] / K / slack, 0.0)
+    multipliers = schedule.barriers[0] / K / slack
     for stage, (barrier, sharpness) in enumerate(zip(schedule.barriers, schedule.sharpness, strict=True)):
         mu = barrier / K
         value, gradient, near = objective(X, barrier, sharpness)
-        merit = value - mu * float(np.log(slack[finite]).sum())
+        merit = value - mu * float(np.log(slack).sum())
         for _ in range(schedule.steps):
             smooth = gradient if near is None else gradient - near.gradient
             if B is None:  # such that the first step uses about a tenth of the limits' width
                 slope = np.sqrt(smooth.T.reshape(-1) @ np.linalg.solve(curvature, smooth.T.reshape(-1)))
                 B = curvature * max(float(slope) / 0.3, 1e-3)
-            safe = np.where(finite, slack, 1.0)
-            matrix = (B if near is None else B + near.hessian) + block_diagonal(
-                *limits.hessian(np.where(finite, multipliers / safe, 0.0))
-            )
-            force = gradient + limits.gradient(np.where(finite, mu / safe, 0.0))
+            matrix = (B if near is None else B + near.hessian) + block_diagonal(*limits.hessian(multipliers / slack))
+            force = gradient + limits.gradient(mu / slack)
             step: Array = np.asarray(-np.linalg.solve(matrix, force.T.reshape(-1)).reshape(X.shape[::-1]).T)
             change = limits.change(step)
-            descent = float((gradient * step).sum() - mu * (change[finite] / slack[finite]).sum())
-            length = _longest(slack[finite], change[finite], _TO_BOUNDARY)
+            descent = float((gradient * step).sum() - mu * (change / slack).sum())
+            length = _longest(slack, change, _TO_BOUNDARY)
             if near is not None:
                 length = min(length, _longest(near.slack, near.approach @ step.T.reshape(-1), _TO_OBSTACLES))
             for _ in range(_SHORTENED):  # line search with quadratic interpolation
@@ -188,7 +183,7 @@ def minimise(
                 if not np.isfinite(new.value):
                     length *= 0.3
                     continue
-                reached = new.value - mu * float(np.log(limits.slack(trial)[finite]).sum())
+                reached = new.value - mu * float(np.log(limits.slack(trial)).sum())
                 if reached <= merit + _ARMIJO * length * descent:
                     break
                 shorter = -0.5 * descent * length**2 / (reached - merit - descent * length)
@@ -196,7 +191,7 @@ def minimise(
             else:
                 B = None if stage == 0 else B
                 break
-            dual = np.where(finite, mu / safe - multipliers - multipliers / safe * np.where(finite, change, 0.0), 0.0)
+            dual = mu / slack - multipliers - multipliers / slack * change
             multipliers = np.maximum(multipliers + length * dual, 0.0)
             moved, near = length * step, new.push
             # damped BFGS update (Powell)
@@ -212,7 +207,7 @@ def minimise(
                 B += np.outer(y, y) / sy - np.outer(Bs, Bs) / sBs
             X = X + moved
             slack = limits.slack(X)
-            multipliers = np.where(finite, np.clip(multipliers, 0.1 * mu / slack, 10.0 * mu / slack), 0.0)
+            multipliers = np.clip(multipliers, 0.1 * mu / slack, 10.0 * mu / slack)
             gain, merit, gradient = merit - reached, reached, new.gradient
             if on_iterate is not None and on_iterate(X):
                 return X

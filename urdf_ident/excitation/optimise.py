@@ -125,10 +125,9 @@ class Search:
         family, limits = problem.family, problem.limits
         count = 32 * family.harmonics
         self.limits = LinearLimits.build(family.limit_grid(count), limits, FILL / (1.0 + family.overshoot(count)))
-        if family.start is not None:  # keep poses close to a limit strictly feasible
-            for pose in (family.start, family.start if family.end is None else family.end):
-                self.limits.upper[0] = np.maximum(self.limits.upper[0], 0.5 * (pose + limits.upper))
-                self.limits.lower[0] = np.minimum(self.limits.lower[0], 0.5 * (pose + limits.lower))
+        for pose in () if family.poses is None else family.poses:  # keep poses close to a limit strictly feasible
+            self.limits.upper[0] = np.maximum(self.limits.upper[0], 0.5 * (pose + limits.upper))
+            self.limits.lower[0] = np.minimum(self.limits.lower[0], 0.5 * (pose + limits.lower))
         collisions = problem.collisions
         self.obstacles = Obstacles(collisions, family, limits) if collisions is not None and collisions.pairs else None
         self.objective = self._objective(family.samples)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError, check_positive
 from ..linalg import Array, one_each, shaped
 from ..samples import freeze_arrays
-from .limits import Limits, finite_middle
+from .limits import Limits, finite_ends
 from .trajectory import Trajectory, check_repetitions
 
 #: Smoothness of a series, which has all derivatives: above every order that a check asks for.
@@ -139,7 +139,7 @@ def random_fourier(
     if harmonics < 2:
         raise LimitError("too few harmonics to start and end at rest", got=harmonics, expected="at least 2")
     low, high = limits.lower, limits.upper
-    centre = finite_middle(low, high) if start is None else one_each("start", start, len(limits.joints))
+    centre = np.mean(finite_ends(low, high), axis=0) if start is None else one_each("start", start, len(limits.joints))
     limits.require_inside(centre, "start pose")
     half_range = np.minimum(np.minimum(high - centre, centre - low), span) * fill
     free = rng.standard_normal((2, n, harmonics - 1)) * (1.0 / np.sqrt(np.arange(1, harmonics)))

@@ -302,19 +302,6 @@ def finite_ends(lower: Array, upper: Array, around: Array | float = 0.0) -> tupl
     return np.where(np.isfinite(lower), lower, around - np.pi), np.where(np.isfinite(upper), upper, around + np.pi)
 
 
-def finite_middle(lower: Array, upper: Array) -> Array:
-    """Returns the middle between limits.
-
-    Args:
-        lower, upper: Limits, any shape, infinite where they are missing [rad or m, and per s, s²].
-
-    Returns:
-        Same shape; 0 where a limit is missing.
-    """
-    both = np.isfinite(lower) & np.isfinite(upper)
-    return np.where(both, (np.where(both, lower, 0.0) + np.where(both, upper, 0.0)) / 2, 0.0)
-
-
 def prior_torque(robot: Robot) -> Torque:
     """Returns the inverse dynamics of the URDF's rigid model (no friction, no rotor inertia).
 
