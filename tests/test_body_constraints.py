@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from urdf_ident.consistency.constraints import body_boxes, lmi_options
+from urdf_ident.consistency.constraints import body_boxes, body_constraints
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.inertia import from_com, to_com
@@ -98,10 +98,10 @@ def test_a_body_with_matter_that_is_not_drawn_has_no_box():
 
 def test_geometry_that_contradicts_the_urdf_is_not_believed():
     robot = arm(com="0 0 0.9")  # the box ends at about 0.3 m
-    options, notes = lmi_options(robot, inertial_prior(robot), ellipsoids=True)
-    assert np.isnan(options.com_lower[0]).all()
-    assert np.isfinite(options.com_lower[1]).all()
-    assert np.isnan(options.ellipsoids[0]).all()
+    constraints, notes = body_constraints(robot, inertial_prior(robot), inertial_parameters(robot), ellipsoids=True)
+    assert not [one.name for one in constraints if one.name.startswith("upper: ") and "mass at" not in one.name]
+    held = [one.setting for one in constraints if one.name.startswith("fore: ")]
+    assert held == ["mass_factor"] * 2 + ["com_in_box"] * 6 + ["ellipsoids"]
     assert len(notes) == 2
     assert "centre of mass is outside its geometry" in notes[0]
     assert "'upper'" in notes[0]
@@ -117,8 +117,8 @@ def test_a_centre_of_mass_that_the_data_want_outside_stays_in_the_geometry():
     _, upper = body_boxes(robot)
     solutions = []
     for com_in_box in (False, True):
-        options, _ = lmi_options(robot, prior, com_in_box=com_in_box)
-        solutions.append(LmiProblem(prior, parameters, options).solve(W, W @ wrong))
+        constraints, _ = body_constraints(robot, prior, parameters, com_in_box=com_in_box)
+        solutions.append(LmiProblem(prior, parameters, constraints).solve(W, W @ wrong))
     centres = [to_com(solution.theta[:10])[1] for solution in solutions]
     assert centres[0][0] > upper[0, 0] + 0.02
     assert centres[1][0] <= upper[0, 0] + 1e-7

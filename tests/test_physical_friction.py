@@ -121,7 +121,7 @@ def slow() -> Identification:
 
 
 def test_exported_friction_dissipates_where_the_fit_does_not(slow: Identification) -> None:
-    rows = friction_constraints(slow.model, np.full(3, 10.0)).rows  # of these constraints, no limits but zero
+    rows = np.array([one.row for one in friction_constraints(slow.model, np.full(3, 10.0))])  # no limits but zero
     assert (rows @ slow.fit_theta).min() < 0, "the case is too easy"
     assert (rows @ slow.theta >= -1e-6 * np.abs(rows) @ np.abs(slow.theta)).all()
     assert [item.term.name for item in slow.model.terms][:4] == ["viscous", "coulomb", "sublinear", "cubic"]  # never changed

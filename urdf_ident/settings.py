@@ -163,11 +163,8 @@ class ConsistencySection(Section):
         return self.distance if self.distance != "auto" else next(iter(DISTANCES[self.method]), "")
 
     def constraints(self) -> dict[str, Any]:
-        """Keyword arguments of :func:`.consistency.constraints.lmi_options`."""
-        return {
-            "distance": self.measure,
-            **self.model_dump(include={"total_mass", "com_in_box", "mass_factor", "ellipsoids", "keep_children"}),
-        }
+        """Keyword arguments of :func:`.consistency.constraints.body_constraints`."""
+        return self.model_dump(include={"total_mass", "com_in_box", "mass_factor", "ellipsoids", "keep_children"})
 
 
 class CompensationSection(Section):

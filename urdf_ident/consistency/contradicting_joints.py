@@ -124,7 +124,7 @@ def _spring_explains(
 
 def _held_out_squares(problem: LmiProblem, split: StatisticSet, fit: Fit, weight: float, apart: tuple[int, ...]) -> Array:
     """Squared whitened held-out errors of physically consistent bodies with some joints apart, shape (folds, groups)."""
-    held = HeldOut(problem, _without_bodies(split, apart, 10 * problem.feasible.n), fit)
+    held = HeldOut(problem, _without_bodies(split, apart, 10 * problem.n), fit)
     return held.squares(held.estimates(weight))
 
 

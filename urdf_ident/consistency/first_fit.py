@@ -195,9 +195,9 @@ def first_fit(
         weight = np.where(rotors, max(factor, least_weight(reversals)), factor)
         ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight))[usable] / size[usable])
         prior_rows = ridge if prior is None else block_diagonal(np.sqrt(factor) * prior.root, ridge)
-        physics = friction_constraints(model, loads(model, statistics), SPEEDS)
-        inside = ~np.any(np.delete(physics.rows, chosen, axis=1) != 0, axis=1)
-        signs = np.vstack([np.eye(len(chosen))[[term.nonnegative for term in terms]], physics.rows[inside][:, chosen]])
+        dissipates = [one.row for one in friction_constraints(model, loads(model, statistics), SPEEDS)]
+        inside = [row[chosen] for row in dissipates if not np.delete(row, chosen).any()]
+        signs = np.vstack([np.eye(len(chosen))[[term.nonnegative for term in terms]], *inside])
         signs = np.hstack([np.zeros((len(signs), m)), signs[:, usable]])
         doubted = np.append(np.zeros(m, dtype=bool), (rotors & (length > _SHOWN * least))[usable])
         blocks = [block[:, np.append(np.ones(m, dtype=bool), usable)] for block in unknown]

@@ -6,49 +6,53 @@ R is whitened by the noise, so the first term is −2 log-likelihood, the second
 maximum a posteriori estimate. Without the second term unidentifiable directions are unbounded, and the constraints alone
 allow links of tonnes; the prior is therefore mandatory.
 
-The solver's status is not trusted: constraint violations and the objective are recomputed from the plain arrays of
-:class:`.Feasible`, and a lower bound of the optimum from the dual variables. A point that violates a constraint is moved
-towards one inside until it does not, and one far above the bound is reported as not proven optimal.
+The unknown is ``x = root (theta − theta0)``: the deviation from the prior in standard deviations. This whitening gives
+numbers of the same scale for a 50 kg base and a 10 g finger. Distances between bodies and the prior's are
 
-In conic standard form, Clarabel's own interface or any solver of CVXPY solves it:
+- ``euclid``: ``‖x‖²``;
+- ``entropic``: ``(tr Q − log det Q − 4)/(2 s²)`` per body, with its pseudo-inertia Q relative to the prior's, ``2 (r − log r −
+  1)/s²`` per relative mass r that has a prior, and squares for the joint terms. Both agree to second order at the prior.
 
-    minimise  ½ yᵀ diag(quadratic) y + linear · y    subject to    constant + matrix y  ∈  K1 × K2 × …
+In the conic form the variables after x are the data residual ``r = A x − b``, so that a data factor 1e7 times as precise as the
+prior is never squared, and for the entropic distance the lower-triangular Z of each body with ``[[diag Z, Zᵀ], [Z, Q]] ⪰ 0``,
+for which ``max Σ log Z_ii = log det Q``, and the logarithms themselves (exponential cones), body by body; at last the
+logarithms of the relative masses.
 
-``y`` begins with the whitened parameters x. The rest are the data residual ``r = A x − b``, so that a data factor 1e7 times
-as precise as the prior is never squared, and for the entropic distance the lower-triangular Z of each body with
-``[[diag Z, Zᵀ], [Z, Q]] ⪰ 0``, for which ``max Σ log Z_ii = log det Q``, and the logarithms themselves (exponential cones),
-body by body; at last the logarithms of the relative masses that have a prior.
-
-Dual variables z in the dual cones bound the optimum from below by ``−½ Σ w²/quadratic − constant · z`` with
-``w = matrixᵀ z − linear``, which is zero where ``quadratic`` is.
+The solver's status is not trusted: constraint violations and the objective are recomputed from plain arrays, and the optimum
+has a lower bound from the dual variables. A point that violates a constraint is moved towards the nearest one to the prior
+until it does not, and one far above the bound is reported as not proven optimal.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import EstimationError, SolverError
-from ..linalg import Array, IntArray, lstsq
-from ..model.inertia import pseudo_inertia
+from ..errors import EstimationError, ShapeError, SolverError, check_known, check_shape
+from ..linalg import Array
+from ..model.inertia import PSEUDO_BASIS, pseudo_inertia
 from ..model.prior import Prior
 from ..model.terms import Parameter
 from ..samples import ReadOnly
-from .constraints import LmiOptions
-from .feasible import Feasible, LmiObjective, at_zero, feasible_set, with_data
+from .conic import ConicForm, packed, triangle
+from .constraints import FRICTION, TOTAL, Constraint, Floor, HalfSpace, at_zero, mass_limits, physics
 
-#: Largest violation, in prior standard deviations, largest relative duality gap of an accepted solution, and largest residual
-#: of dual variables that prove one, relative to the objective's largest coefficient.
-PRIMAL_TOLERANCE, GAP_TOLERANCE, DUAL_TOLERANCE = 1e-7, 1e-5, 1e-6
+#: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
+PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-7, 1e-5
+#: In prior standard deviations, a constraint nearer to its limit is active.
+_ACCURACY = 1e-5
 #: Moves of a body's parameter from the prior below this many of its standard deviations are the solver's: they change the
 #: prior distance by 1e-8, which is less than the duality gap proves.
 _UNMOVED = 1e-4
+#: Accuracy of the solver, which ends below the largest data term over the scale of the objective.
+_LARGEST = 1e-8
+#: Entries of Z of a body, and their number with the logarithms of its diagonal.
+_OF_FACTOR, _OF_BODY = 10, 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,25 +114,48 @@ class LmiProblem:
 
     Args:
         prior: Prior of all p parameters.
-        parameters: The p entries of theta.
-        options: Constraints on the bodies.
+        parameters: The p entries of theta; the first 10·n are the bodies of the prior.
+        constraints: Besides those of physics; None: limits of the masses.
+        distance: To the prior: ``"entropic"`` (log-det divergence) or ``"euclid"`` (its quadratic approximation).
         solver: Name of a solver of CVXPY; None: Clarabel's own interface, without CVXPY.
 
     Raises:
-        ShapeError: Prior, parameters and options do not fit together.
+        ShapeError: Prior, parameters and constraints do not fit together.
     """
 
     def __init__(
         self,
         prior: Prior,
         parameters: Sequence[Parameter],
-        options: LmiOptions | None = None,
+        constraints: Sequence[Constraint] | None = None,
+        distance: str = "entropic",
         solver: str | None = None,
     ) -> None:
-        self.prior, self.solver = prior, solver
-        self.parameters = tuple(parameters)
-        self.options = options or LmiOptions()
-        self.feasible = feasible_set(prior, self.parameters, self.options)
+        check_known("prior distance", distance, ("entropic", "euclid"), ShapeError)
+        check_shape("parameters", (len(parameters),), prior.theta0.shape)
+        self.prior, self.parameters, self.distance, self.solver = prior, tuple(parameters), distance, solver
+        self.constraints = tuple(mass_limits(prior, parameters) if constraints is None else constraints)
+        self.p, self.n = len(prior.theta0), len(prior.relative_std)
+        every: list[Constraint] = [*physics(prior, parameters), *self.constraints]
+        floors = [one for one in every if isinstance(one, Floor)]
+        half_spaces = [one for one in every if isinstance(one, HalfSpace)]
+        self._names = [floor.name for floor in floors] + [wall.name for wall in half_spaces]
+        # relative pseudo-inertias Q = 1 + linear · x of the bodies, congruent to the metric's scale, and their relative masses
+        # 1 + mass · x, shapes (n, 4, 4, 10) and (n, 10)
+        half, theta0 = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(prior.spread))), self._per_body(prior.theta0)
+        maps = np.array([prior.deviations[i : i + 10, i : i + 10] for i in range(0, 10 * self.n, 10)])
+        self._linear = np.einsum("nab,kbc,ndc,nkl->nadl", half, PSEUDO_BASIS, half, maps, optimize=True)
+        self._mass = maps[:, 0] / theta0[:, :1]
+        # weights of their divergences; 0 for masses without a prior
+        self._entropy_scale, self._mass_scale = 1.0 / (2.0 * np.square(prior.relative_std)), 2.0 / np.square(prior.mass_std)
+        # matrices linear · x + constant ⪰ 0 of some bodies, and inequalities G x + h ≥ 0 with unit normals
+        self._body, least = np.array([floor.body for floor in floors]), np.array([floor.least for floor in floors])
+        above = pseudo_inertia(theta0)[self._body] - least
+        self._constant = half[self._body] @ above @ half[self._body].transpose(0, 2, 1)
+        rows = np.array([wall.row for wall in half_spaces]).reshape(-1, self.p)
+        normals, limits = rows @ prior.deviations, np.array([wall.limit for wall in half_spaces])
+        size = np.linalg.norm(normals, axis=1)
+        self._G, self._h = normals / size[:, None], (rows @ prior.theta0 + limits) / size
 
     def solve(self, R: ArrayLike, rho: ArrayLike, weight: float = 1.0) -> LmiSolution:
         """Solves for one data factor and weight.
@@ -149,367 +176,191 @@ class LmiProblem:
                 got=weight,
                 remedy="without a prior the null space is unbounded",
             )
-        feasible = self.feasible
-        objective = with_data(feasible, self.options.distance, R, rho, weight)
-        x, bound, status = minimise(objective, self.solver)
-        if x is None:  # data of a large scale cause false certificates of infeasibility
-            free = np.vstack([objective.A, np.sqrt(weight) * np.eye(feasible.p)])
-            x = lstsq(free, np.append(objective.b, np.zeros(feasible.p)))[0]
-        x = self._inside(x, objective)
-        active = feasible.active(x)
+        prior = self.prior
+        A, b, unexplained = self._data(R, rho)
+
+        def data(x: Array) -> float:
+            return float(np.sum(np.square(A @ x - b))) + unexplained
+
+        x, bound, status = self.minimise(A, b, weight)
+        x = self._inside(x)
+        active = tuple(name for name, slack in zip(self._names, self._slacks(x), strict=True) if slack < _ACCURACY)
         held = [at_zero(parameter) in active for parameter in self.parameters]
-        theta = feasible.theta0 + feasible.back @ x
-        unmoved = (np.abs(theta - feasible.theta0) < _UNMOVED * self.prior.std) & (np.arange(feasible.p) < 10 * feasible.n)
+        theta = prior.theta0 + prior.deviations @ x
+        unmoved = (np.abs(theta - prior.theta0) < _UNMOVED * prior.std) & (np.arange(self.p) < 10 * self.n)
         # solvers stop beside the prior and beside zero; a URDF keeps what it states
-        exact = np.where(held, 0.0, np.where(unmoved, feasible.theta0, theta))
-        moved = self.prior.root @ (exact - feasible.theta0)
-        if self._allows(moved, objective):
+        exact = np.where(held, 0.0, np.where(unmoved, prior.theta0, theta))
+        moved = prior.root @ (exact - prior.theta0)
+        if self._allows(moved):
             x, theta = moved, exact
-        gap = max(objective(x) - bound, 0.0)
-        bodies, reference = (pseudo_inertia(feasible.per_body(some)) for some in (theta, feasible.theta0))
+        bodies, reference = (pseudo_inertia(self._per_body(some)) for some in (theta, prior.theta0))
         half = np.linalg.inv(np.linalg.cholesky(reference))
         solution = LmiSolution(
             theta=theta,
             status="optimal",
-            distance=self.options.distance,
+            distance=self.distance,
             weight=weight,
-            data_term=objective.data(x),
-            prior_term=objective.prior(x),
-            violation=feasible.violation(x),
-            gap=gap,
+            data_term=data(x),
+            prior_term=self._distance_to_prior(x),
+            violation=self._violation(x),
+            gap=max(data(x) + weight * self._distance_to_prior(x) - unexplained - bound, 0.0),
             psd_margins=np.asarray(np.linalg.eigvalsh(half @ bodies @ half.transpose(0, 2, 1))[:, 0], dtype=float),
             solver=self.solver or "Clarabel",
             active=active,
         )
-        if gap <= GAP_TOLERANCE * (1.0 + solution.objective):
+        if solution.gap <= GAP_TOLERANCE * (1.0 + solution.objective):
             return solution
-        note = f"{solution.solver}: {status}, gap {gap:.1e}: not proven optimal"
+        note = f"{solution.solver}: {status}, gap {solution.gap:.1e}: not proven optimal"
         return replace(solution, status="fallback", notes=(note,))
 
-    def _inside(self, x: Array, objective: LmiObjective) -> Array:
-        """The point, moved towards one inside all constraints until it violates none by more than the tolerance."""
-        if self._allows(x, objective):
-            return x
-        if self._centre is None:
-            raise _infeasible(self)
-        goal, low, high = self._balanced(x), 0.0, 1.0
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            inside = self._allows(self._centre + middle * (goal - self._centre), objective)
-            low, high = (middle, high) if inside else (low, middle)
-        return np.asarray(self._centre + low * (goal - self._centre), dtype=float)
+    def _data(self, R: ArrayLike, rho: ArrayLike) -> tuple[Array, Array, float]:
+        """The data term ``‖A x − b‖² + unexplained``, with A reduced to its rank."""
+        from scipy.linalg import svd
 
-    def _allows(self, x: Array, objective: LmiObjective) -> bool:
-        """Whether a point violates no constraint by more than the tolerance, and has a prior distance."""
-        return self.feasible.violation(x) <= PRIMAL_TOLERANCE and bool(np.isfinite(objective.prior(x)))
+        factor, target = np.asarray(R, dtype=float), np.asarray(rho, dtype=float)
+        check_shape("R", factor.shape, ("k", self.p))
+        check_shape("rho", target.shape, (len(factor),))
+        if not (np.isfinite(factor).all() and np.isfinite(target).all()):
+            raise EstimationError("the data factor is not finite", where="LMI")
+        right = target - factor @ self.prior.theta0  # without the prior's torque, to avoid cancellation
+        u, s, V = svd(factor @ self.prior.deviations, full_matrices=False, check_finite=False, lapack_driver="gesvd")
+        keep = s > max(factor.shape) * np.finfo(float).eps * s.max(initial=0.0)
+        b = u[:, keep].T @ right
+        outside = right - u[:, keep] @ b
+        return s[keep, None] * V[keep], b, float(outside @ outside)
 
-    @cached_property
-    def _centre(self) -> Array | None:
-        """The point farthest inside all constraints, or on some that leave no inside; None if nothing satisfies them."""
-        x = widest(self.feasible)
-        return None if x is None else self._balanced(x)
-
-    def _balanced(self, x: Array) -> Array:
-        """The nearest point that meets the equalities."""
-        E, e = self.feasible.E, self.feasible.e
-        return x + lstsq(E, e - E @ x)[0] if len(e) else x
-
-
-def _infeasible(problem: LmiProblem) -> SolverError:
-    """Error that names the conflicting constraints: total mass with its feasible range, or those whose removal helps."""
-    what, options = "no possible robot satisfies the constraints", problem.options
-
-    def relaxed(**change: Any) -> Feasible:
-        return feasible_set(problem.prior, problem.parameters, replace(options, **change))
-
-    if options.total_mass is not None:
-        least, most = mass_range(relaxed(total_mass=None))
-        if np.isfinite(least):
-            return SolverError(
-                "the total mass is impossible",
-                where="consistency.total_mass",
-                status="infeasible",
-                got=f"{options.total_mass} kg",
-                expected=f"between {least:.4g} and {most:.4g} kg",
-                remedy="correct or drop the total mass",
-            )
-    constraints: dict[str, dict[str, Any]] = {
-        "the boxes of the centres of mass": {"com_lower": None, "com_upper": None},
-        "the ellipsoids": {"ellipsoids": None},
-        "the fixed children": {"children": None},
-        "the total mass": {"total_mass": None},
-    }
-    asked = {word: change for word, change in constraints.items() if any(getattr(options, key) is not None for key in change)}
-    helps = [word for word, change in asked.items() if widest(relaxed(**change)) is not None]
-    remedy = f"drop {' or '.join(helps)}" if helps else f"drop {' and '.join(asked)}" if asked else "check the prior"
-    return SolverError(what, where="LMI", status="infeasible", remedy=remedy)
-
-
-#: Entries of Z of a body, and their number with the logarithms of its diagonal.
-_OF_FACTOR, _OF_BODY = 10, 14
-#: Weight of the squares that make the point inside all constraints unique.
-_UNIQUE = 1e-6
-
-
-class ConicForm:
-    """The standard form under construction.
-
-    Args:
-        size: Number N of variables.
-
-    Attributes:
-        quadratic, linear: Coefficients of the objective, shape (N,) each.
-        cones: Kind (``zero``, ``nonnegative``, ``psd``, ``exponential``) and order of each cone, in the order of its rows.
-            The rows of a ``psd`` cone are the upper triangle by columns, off-diagonal entries times √2.
-        constant: Constants of the rows of each cone.
-    """
-
-    def __init__(self, size: int) -> None:
-        self.quadratic, self.linear = np.zeros(size), np.zeros(size)
-        self.cones, self.constant = list[tuple[str, int]](), list[Array]()
-        self._entries, self._count = list[tuple[Array, IntArray, IntArray]](), 0
-
-    def add(self, kind: str, order: int, constant: Array, *blocks: tuple[Array, IntArray]) -> None:
-        """Adds the cone of ``constant + Σ block · y[columns]``.
-
-        Args:
-            constant: Shape (k,).
-            blocks: Coefficients of shape (k, c) with the columns they belong to, shape (c,).
-        """
-        for block, columns in blocks:
-            row, column = np.nonzero(block)
-            self._entries.append((block[row, column], self._count + row, np.asarray(columns)[column]))
-        self.constant.append(constant)
-        self._count += len(constant)
-        self.cones.append((kind, order))
-
-    def add_logarithm(self, variable: int, constant: float, row: Array, columns: IntArray) -> None:
-        """Adds ``y[variable] ≤ log(constant + row · y[columns])``; row of shape (c,); columns of shape (c,)."""
-        inside = np.outer([0.0, 0.0, 1.0], row)
-        bound = np.array([[1.0], [0.0], [0.0]]), np.array([variable])
-        self.add("exponential", 3, np.array([0.0, 1.0, constant]), bound, (inside, columns))
-
-    @cached_property
-    def matrix(self) -> Any:
-        """Sparse matrix of the finished form, shape (rows of all cones, N)."""
-        from scipy.sparse import csc_matrix
-
-        values, rows, columns = (np.concatenate(some) for some in zip(*self._entries, strict=True))
-        return csc_matrix((values, (rows, columns)), shape=(self._count, len(self.linear)))
-
-    def solve(self, solver: str | None = None) -> tuple[Array | None, float, str]:
-        """Solves by Clarabel's own interface, or by a solver of CVXPY.
-
-        Args:
-            solver: Name of a solver of CVXPY; None: Clarabel's own interface.
+    def minimise(self, A: Array, b: Array, weight: float) -> tuple[Array | None, float, str]:
+        """Minimises ``‖A x − b‖² + weight · distance``; A of shape (k, p), b of shape (k,).
 
         Returns:
-            y, shape (N,), or None without one; a lower bound of the objective, -inf if the dual variables prove none; and the
-            status: ``optimal``, ``infeasible``, ``unbounded``, or the solver's own word for anything else.
-
-        Raises:
-            SolverError: The solver is not installed, or does not know the cones.
+            x, shape (p,), or None without one; a lower bound of the minimum; and the status: as of :meth:`ConicForm.solve`.
         """
-        y, z, status = _by_clarabel(self) if solver is None else _by_cvxpy(self, solver)
-        if y is None or not np.isfinite(y).all() or status in ("infeasible", "unbounded"):
-            return None, -np.inf, status
-        slope, curved = self.matrix.T @ z - self.linear, self.quadratic > 0
-        proven = np.abs(slope[~curved]).max(initial=0.0) <= DUAL_TOLERANCE * (1.0 + np.abs(self.linear).max())  # false for NaN
-        bound = -0.5 * np.sum(slope[curved] ** 2 / self.quadratic[curved]) - np.concatenate(self.constant) @ z
-        return y, float(bound) if proven else -np.inf, status
+        p, k, entropic = self.p, len(b), self.distance == "entropic"
+        masses = np.flatnonzero(self._mass_scale) if entropic else np.zeros(0, dtype=int)
+        form = ConicForm(p + k + (_OF_BODY * self.n if entropic else 0) + len(masses))
+        # the objective is divided by its scale, that of the prior distance, for which absolute tolerances are set; against
+        # these, data of a much larger one would pass for infeasible
+        scale = max(weight, _LARGEST * float(b @ b))
+        shrunk, share, x, residual = 1.0 / np.sqrt(scale), weight / scale, np.arange(p), np.arange(p, p + k)
+        form.add("zero", k, shrunk * b, (-shrunk * A, x), (np.eye(k), residual))
+        form.quadratic[residual], form.quadratic[10 * self.n if entropic else 0 : p] = 2.0, 2.0 * share
+        self._constrain(form)
+        if entropic:
+            self._add_entropy(form, share, p + k)
+        for logarithm, i in enumerate(masses.tolist(), p + k + _OF_BODY * self.n):
+            body = 10 * i + np.arange(10)
+            form.add_logarithm(logarithm, 1.0, self._mass[i], body)
+            form.linear[logarithm] = -share * self._mass_scale[i]
+            form.linear[body] += share * self._mass_scale[i] * self._mass[i]
+        y, bound, status = form.solve(self.solver)
+        return None if y is None else y[:p], scale * bound, status
 
+    def _constrain(self, form: ConicForm) -> None:
+        form.add("nonnegative", len(self._h), self._h, (self._G, np.arange(self.p)))
+        for i, constant in zip(self._body, self._constant, strict=True):
+            form.add("psd", 4, packed(constant[:, :, None])[:, 0], (packed(self._linear[i]), 10 * i + np.arange(10)))
 
-def minimise(objective: LmiObjective, solver: str | None = None) -> tuple[Array | None, float, str]:
-    """Minimises an objective over its feasible set.
+    def _add_entropy(self, form: ConicForm, share: float, first: int) -> None:
+        """Adds a share of ``(tr Q − log det Q)/(2 s²)`` of the bodies, their Z and its logarithms beginning at a place in y."""
+        rows, columns, _ = triangle(4)  # of Zᵀ
+        arrow, relative, constant = np.zeros((8, 8, 10)), np.zeros((8, 8, 10)), np.zeros((8, 8, 1))
+        arrow[4 + columns, rows, np.arange(10)] = arrow[rows, 4 + columns, np.arange(10)] = 1.0
+        diagonal = np.flatnonzero(rows == columns)
+        arrow[np.arange(4), np.arange(4), diagonal] = 1.0
+        constant[4:, 4:, 0] = np.eye(4)
+        for i, scale in enumerate(share * self._entropy_scale):
+            body, factor = 10 * i + np.arange(10), first + _OF_BODY * i + np.arange(_OF_FACTOR)
+            relative[4:, 4:] = self._linear[i]
+            form.add("psd", 8, packed(constant)[:, 0], (packed(relative), body), (packed(arrow), factor))
+            for logarithm, entry in enumerate(factor[diagonal], factor[-1] + 1):
+                form.add_logarithm(logarithm, 0.0, np.ones(1), np.array([entry]))
+                form.linear[logarithm] = -scale
+            form.linear[body] += scale * np.einsum("aak->k", self._linear[i])
 
-    Args:
-        solver: As for :meth:`ConicForm.solve`.
+    def _inside(self, x: Array | None) -> Array:
+        """The point, moved towards the nearest one to the prior until it violates no constraint by more than the tolerance."""
+        if x is not None and self._allows(x):
+            return x
+        if self._nearest is None:
+            raise self._infeasible()
+        low, high, step = 0.0, 1.0, 0.0 if x is None else x - self._nearest
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self._allows(self._nearest + middle * step) else (low, middle)
+        return np.asarray(self._nearest + low * step, dtype=float)
 
-    Returns:
-        The point, shape (p,), or None without one; a lower bound of the minimum; and the status as of :meth:`ConicForm.solve`.
-    """
-    feasible, p, b, weight = objective.feasible, objective.feasible.p, len(objective.b), objective.weight
-    entropic = objective.distance == "entropic"
-    masses = np.flatnonzero(feasible.mass_scale) if entropic else np.zeros(0, dtype=int)
-    form = ConicForm(p + b + (_OF_BODY * feasible.n if entropic else 0) + len(masses))
-    # divided by the weight, the objective has the scale of the prior distance, for which absolute tolerances are set
-    shrunk, x, residual = 1.0 / np.sqrt(weight), np.arange(p), np.arange(p, p + b)
-    form.add("zero", b, shrunk * objective.b, (-shrunk * objective.A, x), (np.eye(b), residual))
-    form.quadratic[residual] = form.quadratic[10 * feasible.n if entropic else 0 : p] = 2.0
-    _constrain(form, feasible)
-    if entropic:
-        _add_entropy(form, feasible, p + b)
-    for logarithm, i in enumerate(masses.tolist(), p + b + _OF_BODY * feasible.n):
-        body = 10 * i + np.arange(10)
-        form.add_logarithm(logarithm, 1.0, feasible.mass[i], body)
-        form.linear[logarithm] = -feasible.mass_scale[i]
-        form.linear[body] += feasible.mass_scale[i] * feasible.mass[i]
-    y, bound, status = form.solve(solver)
-    return None if y is None else y[:p], objective.constant + weight * bound, status
+    @cached_property
+    def _nearest(self) -> Array | None:
+        """The nearest point to the prior; None if nothing satisfies the constraints."""
+        form = ConicForm(self.p)
+        form.quadratic[:] = 2.0
+        self._constrain(form)
+        x, _, _ = form.solve()
+        return x if x is not None and self._allows(x) else None
 
+    def _allows(self, x: Array) -> bool:
+        """Whether a point violates no constraint by more than the tolerance, and has a prior distance."""
+        return self._violation(x) <= PRIMAL_TOLERANCE and bool(np.isfinite(self._distance_to_prior(x)))
 
-def _add_entropy(form: ConicForm, feasible: Feasible, first: int) -> None:
-    """Adds ``Σ scale (tr Q − log det Q)`` of the bodies, their Z and its logarithms beginning at a place in y."""
-    rows, columns, _ = _triangle(4)  # of Zᵀ
-    arrow, relative, constant = np.zeros((8, 8, 10)), np.zeros((8, 8, 10)), np.zeros((8, 8, 1))
-    arrow[4 + columns, rows, np.arange(10)] = arrow[rows, 4 + columns, np.arange(10)] = 1.0
-    diagonal = np.flatnonzero(rows == columns)
-    arrow[np.arange(4), np.arange(4), diagonal] = 1.0
-    constant[4:, 4:, 0] = np.eye(4)
-    for i, scale in enumerate(feasible.entropy_scale):
-        body, factor = 10 * i + np.arange(10), first + _OF_BODY * i + np.arange(_OF_FACTOR)
-        relative[4:, 4:] = feasible.linear[i]
-        form.add("psd", 8, _packed(constant)[:, 0], (_packed(relative), body), (_packed(arrow), factor))
-        for logarithm, entry in enumerate(factor[diagonal], factor[-1] + 1):
-            form.add_logarithm(logarithm, 0.0, np.ones(1), np.array([entry]))
-            form.linear[logarithm] = -scale
-        form.linear[body] += scale * np.einsum("aak->k", feasible.linear[i])
+    def _violation(self, x: Array) -> float:
+        """Largest violation of any constraint, in prior standard deviations; 0 for a feasible point."""
+        return float(max(0.0, -self._slacks(x).min()))
 
+    def _slacks(self, x: Array) -> Array:
+        """Least eigenvalue of each matrix, and the value of each inequality."""
+        matrices = self._constant + np.einsum("cijk,ck->cij", self._linear[self._body], self._per_body(x)[self._body])
+        return np.concatenate([np.linalg.eigvalsh(matrices)[:, 0], self._G @ x + self._h])
 
-def widest(feasible: Feasible) -> Array | None:
-    """The point with the largest slack, 0 to 1, in all matrices and inequalities.
+    def _distance_to_prior(self, x: Array) -> float:
+        """Infinite outside the entropic distance's domain."""
+        if self.distance == "euclid":
+            return float(x @ x)
+        bodies = self._per_body(x)
+        eigenvalues = np.linalg.eigvalsh(np.eye(4) + np.einsum("nijk,nk->nij", self._linear, bodies))
+        r = 1.0 + np.sum(self._mass * bodies, axis=1)
+        if eigenvalues.min() <= 0 or r.min() <= 0:
+            return float(np.inf)
+        divergence = self._entropy_scale @ (eigenvalues - np.log(eigenvalues) - 1.0).sum(axis=1)
+        return float(divergence + self._mass_scale @ (r - np.log(r) - 1.0) + np.sum(x[10 * self.n :] ** 2))
 
-    Returns:
-        Shape (p,), or None if every point violates some.
-    """
-    p = feasible.p
-    form = ConicForm(p + 1)
-    form.quadratic[:p], form.linear[p] = 2.0 * _UNIQUE, -1.0
-    form.add("nonnegative", 2, np.array([1.0, 0.0]), (np.array([[-1.0], [1.0]]), np.array([p])))
-    _constrain(form, feasible, slack=p)
-    y, _, _ = form.solve()
-    return y[:p] if y is not None and feasible.violation(y[:p]) <= PRIMAL_TOLERANCE else None
+    def _per_body(self, x: Array) -> Array:
+        """The entries that belong to the bodies, shape (n, 10)."""
+        return x[: 10 * self.n].reshape(-1, 10)
 
+    def without(self, setting: str) -> LmiProblem:
+        """The problem without the constraints of a setting."""
+        kept = [one for one in self.constraints if one.setting != setting]
+        return LmiProblem(self.prior, self.parameters, kept, self.distance, self.solver)
 
-def mass_range(feasible: Feasible) -> tuple[float, float]:
-    """Least and largest total mass that the constraints allow.
+    def mass_range(self) -> tuple[float, float]:
+        """Least and largest total mass that the constraints allow [kg]; inf if unbounded, NaN if infeasible."""
+        bodies = slice(0, 10 * self.n, 10)
+        mass, start = self.prior.deviations[bodies].sum(axis=0), float(self.prior.theta0[bodies].sum())
+        ends = []
+        for sign in (1.0, -1.0):
+            form = ConicForm(self.p)
+            form.linear[:] = sign * mass / start
+            self._constrain(form)
+            y, _, status = form.solve()
+            without = -sign * np.inf if status == "unbounded" else np.nan
+            ends.append(without if y is None else start + float(mass @ y))
+        return ends[0], ends[1]
 
-    Args:
-        feasible: The constraints, without one on the total mass.
-
-    Returns:
-        ``(least, most)`` [kg]; inf if unbounded, NaN if infeasible.
-    """
-    bodies = slice(0, 10 * feasible.n, 10)
-    mass, start = feasible.back[bodies].sum(axis=0), float(feasible.theta0[bodies].sum())
-    ends = []
-    for sign in (1.0, -1.0):
-        form = ConicForm(feasible.p)
-        form.linear[:] = sign * mass / start
-        _constrain(form, feasible)
-        y, _, status = form.solve()
-        without = -sign * np.inf if status == "unbounded" else np.nan
-        ends.append(without if y is None else start + float(mass @ y))
-    return ends[0], ends[1]
-
-
-def _by_clarabel(form: ConicForm) -> tuple[Array | None, Array, str]:
-    import clarabel
-    from scipy.sparse import diags
-
-    kinds = {
-        "zero": clarabel.ZeroConeT,
-        "nonnegative": clarabel.NonnegativeConeT,
-        "psd": clarabel.PSDTriangleConeT,
-        "exponential": lambda _: clarabel.ExponentialConeT(),
-    }
-    settings = clarabel.DefaultSettings()
-    settings.verbose, settings.max_threads = False, 1
-    settings.chordal_decomposition_enable = False  # blocks of 4×4 and 8×8 are not worth decomposing
-    cones = [kinds[kind](order) for (kind, order), rows in zip(form.cones, form.constant, strict=True) if len(rows)]
-    quadratic, constant = diags(form.quadratic).tocsc(), np.concatenate(form.constant)
-    answer = clarabel.DefaultSolver(quadratic, form.linear, -form.matrix, constant, cones, settings).solve()
-    # a certificate of infeasibility is no point, however accurate it is
-    names = {"Solved": "optimal"} | {
-        f"{almost}{key}": word
-        for almost in ("", "Almost")
-        for key, word in (("PrimalInfeasible", "infeasible"), ("DualInfeasible", "unbounded"))
-    }
-    return (
-        np.asarray(answer.x, dtype=float),
-        np.asarray(answer.z, dtype=float),
-        names.get(str(answer.status), str(answer.status)),
-    )
-
-
-def _by_cvxpy(form: ConicForm, solver: str) -> tuple[Array | None, Array, str]:
-    import cvxpy as cp
-
-    if solver.upper() not in cp.installed_solvers():
-        raise SolverError(
-            "the solver is not installed",
-            status="missing",
-            where="consistency.solver",
-            got=solver,
-            expected=", ".join(cp.installed_solvers()),
-            remedy="install it, name one of these, or leave the key out",
-        )
-    y = cp.Variable(len(form.linear))
-    inside = form.matrix @ y + np.concatenate(form.constant)
-    constraints, begin = list[Any](), 0
-    for (kind, order), constant in zip(form.cones, form.constant, strict=True):
-        rows, begin = inside[begin : begin + len(constant)], begin + len(constant)
-        if not len(constant):
-            constraints.append(None)
-        elif kind == "psd":
-            constraints.append(cp.reshape(_unpacked(order) @ rows, (order, order), order="C") >> 0)
-        elif kind == "exponential":
-            constraints.append(cp.ExpCone(rows[0], rows[1], rows[2]))
-        else:
-            constraints.append(rows == 0 if kind == "zero" else rows >= 0)
-    curved = np.flatnonzero(form.quadratic)
-    squares = cp.sum_squares(cp.multiply(np.sqrt(0.5 * form.quadratic[curved]), y[curved])) if len(curved) else 0
-    problem = cp.Problem(cp.Minimize(squares + form.linear @ y), [some for some in constraints if some is not None])
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "may be inaccurate": accuracy is checked from recomputed residuals
-            problem.solve(solver=solver.upper())
-    except (cp.error.SolverError, ArithmeticError, ValueError) as error:
-        raise SolverError(
-            f"{solver} cannot solve it: {str(error).splitlines()[0][:120].rstrip('.')}",
-            status="failed",
-            where="consistency.solver",
-            remedy="name another solver, or leave the key out",
-        ) from error
-    duals = []
-    for (kind, _), constant, constraint in zip(form.cones, form.constant, constraints, strict=True):
-        value = None if constraint is None else constraint.dual_value
-        if value is None:
-            value = np.full(len(constant), np.nan)
-        elif kind == "psd":
-            value = _packed(0.5 * (value + value.T)[:, :, None])
-        duals.append(np.ravel(value) * (-1.0 if kind == "zero" else 1.0))
-    return y.value, np.concatenate(duals), str(problem.status).removesuffix("_inaccurate")
-
-
-def _constrain(form: ConicForm, feasible: Feasible, slack: int | None = None) -> None:
-    """Adds equalities, inequalities and matrices; reduced by the variable ``slack`` if there is one."""
-    x = np.arange(feasible.p)
-    form.add("zero", len(feasible.e), -feasible.e, (feasible.E, x))
-    less = [] if slack is None else [(-np.ones((len(feasible.h), 1)), np.array([slack]))]
-    form.add("nonnegative", len(feasible.h), feasible.h, (feasible.G, x), *less)
-    less = [] if slack is None else [(-_packed(np.eye(4)[:, :, None]), np.array([slack]))]
-    for i, constant in zip(feasible.body, feasible.constant, strict=True):
-        body = 10 * i + np.arange(10)
-        form.add("psd", 4, _packed(constant[:, :, None])[:, 0], (_packed(feasible.linear[i]), body), *less)
-
-
-@cache
-def _triangle(order: int) -> tuple[IntArray, IntArray, Array]:
-    """Rows, columns and scales of the upper triangle by columns."""
-    columns, rows = np.tril_indices(order)
-    return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
-
-
-def _packed(matrices: Array) -> Array:
-    """Upper triangle of symmetric matrices, shape (order, order, k), as rows of a ``psd`` cone, shape (rows, k)."""
-    rows, columns, scale = _triangle(len(matrices))
-    return np.asarray(scale[:, None] * matrices[rows, columns])
-
-
-def _unpacked(order: int) -> Array:
-    """Matrix from the rows of a ``psd`` cone to the entries of the symmetric matrix, shape (order², rows)."""
-    rows, columns, scale = _triangle(order)
-    out = np.zeros((order, order, len(rows)))
-    out[rows, columns, np.arange(len(rows))] = out[columns, rows, np.arange(len(rows))] = 1.0 / scale
-    return out.reshape(order * order, -1)
+    def _infeasible(self) -> SolverError:
+        """Error that names the conflicting constraints: total mass with its feasible range, or those whose removal helps."""
+        asked = dict.fromkeys(one.setting for one in self.constraints if one.setting != FRICTION)
+        if TOTAL in asked:
+            wanted = [abs(one.limit) for one in self.constraints if one.setting == TOTAL and isinstance(one, HalfSpace)]
+            least, most = self.without(TOTAL).mass_range()
+            if np.isfinite(least):
+                return SolverError(
+                    "the total mass is impossible",
+                    where=f"consistency.{TOTAL}",
+                    status="infeasible",
+                    got=" to ".join(f"{kilograms:g}" for kilograms in dict.fromkeys(wanted)) + " kg",
+                    expected=f"between {least:.4g} and {most:.4g} kg",
+                    remedy="correct or drop the total mass",
+                )
+        helps = [f"consistency.{setting}" for setting in asked if self.without(setting)._nearest is not None]
+        remedy = f"drop {' or '.join(helps or (f'consistency.{setting}' for setting in asked))}" if asked else "check the prior"
+        return SolverError("no possible robot satisfies the constraints", where="LMI", status="infeasible", remedy=remedy)

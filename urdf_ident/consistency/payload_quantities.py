@@ -12,7 +12,6 @@ from ..model.inertia import BODY_PARAMETERS, BODY_UNITS, to_com
 from ..model.prior import Prior, metric_root
 from ..model.terms import Parameter
 from ..samples import ReadOnly
-from .constraints import LmiOptions
 from .lmi import LmiProblem
 from .repair import repaired_theta, small_body
 
@@ -124,5 +123,5 @@ def most_likely_body(estimate: Array, information: Array) -> Array:
     ball = small_body(mass, com)
     parameters = [Parameter(name, name, "body", unit) for name, unit in zip(BODY_PARAMETERS, BODY_UNITS, strict=True)]
     prior = Prior(ball, metric_root(ball, _LOOSE), ("guess",) * 10, (), ball[None], np.array([_LOOSE]), np.array([np.inf]))
-    problem = LmiProblem(prior, parameters, LmiOptions("euclid", mass_factor=None))
+    problem = LmiProblem(prior, parameters, (), "euclid")
     return np.asarray(repaired_theta(problem.solve(information, information @ estimate, _WEIGHT).theta))

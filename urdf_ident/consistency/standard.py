@@ -9,7 +9,7 @@ physical consistency: :func:`.repair.check_consistency` tests it and :mod:`.lmi`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -26,8 +26,7 @@ from ..model.terms import Parameter
 from ..statistics.fit import Fit, usual_weight
 from ..statistics.folds import folds_of, worse
 from ..statistics.statistic import StatisticSet
-from .constraints import LmiOptions
-from .feasible import at_mass_limit, at_zero
+from .constraints import BOX, FRICTION, MASS, Constraint, at_zero
 from .lmi import LmiProblem, LmiSolution
 
 #: Candidate weights of the prior, in proportion to the usual one if that is larger than :data:`.prior.USUAL_WEIGHT`.
@@ -54,10 +53,11 @@ def consistent_parameters(
     fit: Fit,
     prior: Prior,
     parameters: tuple[Parameter, ...],
-    options: LmiOptions | None = None,
+    constraints: Sequence[Constraint] | None = None,
     weight: float | None = None,
     notes: tuple[str, ...] = (),
     reversals: float = np.inf,
+    distance: str = "entropic",
     solver: str | None = None,
 ) -> Standard:
     """Physically consistent parameters by an LMI; the prior has the usual weight unless the data contradict it.
@@ -76,15 +76,15 @@ def consistent_parameters(
     :func:`least_weight`.
 
     Args:
+        constraints, distance, solver: Of :class:`.LmiProblem`.
         weight: Weight of the prior; chosen as described if None.
         notes: Notes to add to the solver's own.
         reversals: Mean number of velocity reversals of the moving joints.
-        solver: Name of a solver of CVXPY; None: Clarabel's own interface.
 
     Raises:
         SolverError: No robot satisfies the constraints, or the solver is not installed or cannot solve it.
     """
-    problem = LmiProblem(prior, parameters, options, solver)
+    problem = LmiProblem(prior, parameters, constraints, distance, solver)
     factor = statistics.stacked(fit.weights)
     solve, record = cache(lambda weight: problem.solve(factor[:, :-1], factor[:, -1], weight)), dict[str, Any]()
     held_out = cache(lambda: _held_out(problem, statistics, fit))
@@ -227,6 +227,12 @@ _LOOSE = 3.0
 _MISSING = 0.3
 #: Nominal standard errors below zero that noise cannot explain (nominal ones are about four times too small).
 _CERTAIN = 12.0
+#: What is at its limit and what to do, by the setting of the limit.
+_REMEDIES = {
+    MASS: ("mass", "correct that of the URDF, or raise consistency.mass_factor"),
+    BOX: ("centre of mass", "add what is mounted there to the URDF, or set consistency.com_in_box: false"),
+    FRICTION: ("friction", "the data alone give negative friction at some speed; list fewer laws, or record faster logs"),
+}
 
 
 def limit_notes(problem: LmiProblem, solution: LmiSolution, factor: Array, fit: Fit) -> list[str]:
@@ -239,7 +245,7 @@ def limit_notes(problem: LmiProblem, solution: LmiSolution, factor: Array, fit: 
     Returns:
         One sentence per kind of limit, and one on the increase of the residual; empty if nothing is active.
     """
-    base, prior, options, notes = fit.base, problem.prior, problem.options, list[str]()
+    base, prior, notes = fit.base, problem.prior, list[str]()
     # zero, where the data alone give a significantly negative value: usually a model error
     held: dict[bool, list[str]] = {False: [], True: []}
     for row, k in enumerate(base.independent):
@@ -256,52 +262,34 @@ def limit_notes(problem: LmiProblem, solution: LmiSolution, factor: Array, fit: 
         if words:
             why = behind_gears if rotors else ""
             notes.append(f"constrained to 0, although the data alone give {', '.join(words)}{why}")
-    bodies = list(dict.fromkeys(parameter.owner for parameter in problem.parameters[: 10 * len(prior.relative_std)]))
-    masses = [body for body in bodies if any(word.startswith(at_mass_limit(body)) for word in solution.active)]
-    centres = [body for body in bodies if any(word.startswith(f"{body}: centre of mass") for word in solution.active)]
-    bounded = [word.split(": ")[0] for word in solution.active if ": friction at " in word or ": slope of friction" in word]
-    friction = list(dict.fromkeys(bounded))
-    if masses:
-        factor_of = f"{options.mass_factor:g}"
-        notes.append(
-            f"mass of {', '.join(masses)} is at its limit, {factor_of} times (or 1/{factor_of} of) the URDF's: correct it, "
-            "or raise consistency.mass_factor"
-        )
-    if centres:
-        notes.append(
-            f"centre of mass of {', '.join(centres)} is limited by the URDF's geometry: add what is mounted there to the URDF, "
-            "or set consistency.com_in_box: false"
-        )
-    if friction:
-        notes.append(
-            f"friction of {', '.join(friction)} is constrained to be dissipative; the data alone give negative friction at "
-            "some speed: list fewer laws there, or record faster logs"
-        )
-    if limited := [body for body in bodies if body in {*masses, *centres}]:
+    at_limit = dict[str, list[str]]()  # by setting, the owners of what is at its limit
+    for setting, (what, remedy) in _REMEDIES.items():
+        active = (one.name for one in problem.constraints if one.setting == setting and one.name in solution.active)
+        if owners := list(dict.fromkeys(name.split(": ")[0] for name in active)):
+            at_limit[setting] = owners
+            notes.append(f"{what} of {', '.join(owners)} is at its limit: {remedy}")
+    if limited := {*at_limit.get(MASS, ()), *at_limit.get(BOX, ())}:
         # mass missing at the end of a chain affects all bodies before it: solved again without prior and limits of the last
-        i, body = bodies.index(limited[-1]), limited[-1]
+        bodies = [parameter.owner for parameter in problem.parameters[: 10 * problem.n : 10]]
+        i, body = max((i, body) for i, body in enumerate(bodies) if body in limited)
         root, relative, mass = prior.root.copy(), prior.relative_std.copy(), prior.mass_std.copy()
         relative[i], mass[i] = _LOOSE, np.inf
         root[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = metric_root(prior.spread[i], _LOOSE)
-        lower, upper = (
-            None if box is None else np.where(np.arange(len(box))[:, None] == i, np.nan, box)
-            for box in (options.com_lower, options.com_upper)
-        )
         freed = replace(prior, root=root, relative_std=relative, mass_std=mass)
-        released = replace(options, mass_factor=None, com_lower=lower, com_upper=upper)
+        of_body = [one.name for one in problem.constraints if one.setting == BOX and one.name.startswith(f"{body}: ")]
+        released = [one for one in problem.constraints if one.setting != MASS and one.name not in of_body]
         with suppress(SolverError):
-            loose = LmiProblem(freed, problem.parameters, released).solve(factor[:, :-1], factor[:, -1], solution.weight)
+            loose = LmiProblem(freed, problem.parameters, released, problem.distance)
+            found = loose.solve(factor[:, :-1], factor[:, -1], solution.weight)
             stated = prior.theta0[10 * i]
-            more = loose.theta[10 * i] - stated
-            if loose.data_term <= solution.data_term / (1.0 + COSTLY) and more > _MISSING * stated:
+            more = found.theta[10 * i] - stated
+            if found.data_term <= solution.data_term / (1.0 + COSTLY) and more > _MISSING * stated:
                 missing = f"about {more:.2g} kg on {body} (a tool?); add it to the URDF"
                 notes.append(f"the data show mass that the URDF lacks: {missing}")
     least = float(np.sum((factor[:, base.independent] @ fit.params - factor[:, -1]) ** 2))
     costs = float(np.sqrt(solution.data_term / least)) - 1.0 if least > 0 else 0.0
     if costs > COSTLY:
-        culprit = (
-            "the limits above" if masses or centres or friction else "the prior (consistency.weight, relative_std, mass_std)"
-        )
+        culprit = "the limits above" if at_limit else "the prior (consistency.weight, relative_std, mass_std)"
         notes.append(f"residual of the exported model is {100 * costs:.0f} % above that of the unconstrained fit: {culprit}")
     return notes
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..consistency.constraints import friction_constraints, lmi_options, loads
+from ..consistency.constraints import body_constraints, friction_constraints, loads
 from ..consistency.first_fit import urdf_with_friction
 from ..consistency.standard import Standard, consistent_parameters, essential_to_prior, nearest_to_prior
 from ..errors import EstimationError, ModelError, SolverError
@@ -82,15 +82,16 @@ def standard_parameters(estimate: DataEstimate, project: Project) -> Standard:
         return essential_to_prior(statistics.stacked(fit.weights, fit.base.independent), fit.base, prior.theta0, kept)
     if wanted.method not in ("auto", "lmi"):
         return nearest_to_prior(wanted.method, fit, prior, wanted.measure)
-    options, notes = lmi_options(model.robot, prior, **wanted.constraints())
+    bodies, notes = body_constraints(model.robot, prior, model.parameters, **wanted.constraints())
     return consistent_parameters(
         statistics,
         fit,
         prior,
         model.parameters,
-        replace(options, half_spaces=friction_constraints(model, loads(model, statistics))),
+        [*bodies, *friction_constraints(model, loads(model, statistics))],
         weight=None if wanted.weight == "auto" else float(wanted.weight),
         notes=notes,
         reversals=estimate.reversals,
+        distance=wanted.measure,
         solver=wanted.solver,
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..consistency.feasible import MASS_LIMIT
+from ..consistency.constraints import MASS_LIMIT
 from ..friction import MOST_FRICTION, Law
 from ..grouping import abbreviated, grouped
 from ..judgements.catalogue import Id, Severity
