@@ -108,7 +108,7 @@ class Evidence:
             allow less as well.
         departures: Parts of logs whose residual differs from the rest.
         folds_repeat: Whether the folds of the cross-validation repeat one motion.
-        placeholders: Whether the URDF's inertial parameters look like placeholders, which do not determine a scale.
+        placeholders: Whether the inertials of all bodies, or all but one, are guesses, which do not determine a scale.
         unaided: As ``uncertainty``, with the prior's standard deviations :data:`WIDER` times as large: what the data leave
             undetermined and the URDF fills in.
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
@@ -207,7 +207,7 @@ def measure_evidence(
         masses=masses,
         departures=_deviating_parts(model, statistics, fitted),
         folds_repeat=len(motions(statistics)) == 1 and periodic(statistics, TIME_FOLDS),
-        placeholders=placeholders(robot),
+        placeholders=int((~prior.guessed).sum()) <= (1 if model.n > 2 else 0),
         reversals=reversals,
         one_way=one_way,
     )
@@ -247,17 +247,6 @@ def measure_evidence(
         overdriven={joints[j]: float(stated[j] / effort[j]) for j in limited if stated[j] > effort[j]},
         gravity_errors=gravity_errors,
     )
-
-
-def placeholders(robot: Robot) -> bool:
-    """Whether the inertial parameters of a URDF look like placeholders: all masses, or all but one, are equal or missing."""
-    heavy = [body.mass > 0 for body in list(robot.model.inertias)[1:]]
-    if sum(heavy) <= (1 if robot.n > 2 else 0):
-        return True
-    masses = np.array([link.theta[0] for link in robot.description.links.values() if link.theta is not None])
-    if len(masses) < 3:
-        return False
-    return bool(np.unique(np.round(masses, 9), return_counts=True)[1].max() >= len(masses) - 1)
 
 
 def random_states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:
