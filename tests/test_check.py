@@ -7,7 +7,7 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident import DynamicModel, Robot, UrdfIdentError, check
-from urdf_ident.consistency.repair import implausible_values
+from urdf_ident.pipeline.check import implausible_values
 
 LINK = '<link name="l{k}"><inertial><origin xyz="{com}"/><mass value="{mass}"/>\
 <inertia ixx="{i}" ixy="0" ixz="0" iyy="{i}" iyz="0" izz="{i}"/></inertial></link>'

@@ -359,7 +359,8 @@ def open_result(path: Path, config: Path | None = None) -> Identification:
 
 def print_implausible_values(robot: Robot) -> None:
     """Prints what is implausible in a URDF, before anything is computed from it."""
-    from ..consistency.repair import implausible_lines, implausible_values
+    from ..pipeline.check import implausible_values
+    from ..result.urdf_check import implausible_lines
 
     for line in implausible_lines(implausible_values(robot)):
         say_aside(f"note: {robot.path}, {line}")

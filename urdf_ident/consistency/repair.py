@@ -1,5 +1,4 @@
-"""Tests bodies for physical consistency, describes what is wrong, and computes the nearest consistent ones; and finds values
-of a URDF that are possible but hardly meant: degrees for radians, millimetres, the limit of a motor.
+"""Tests bodies for physical consistency, describes what is wrong, and computes the nearest consistent ones.
 
 Engines differ in what they accept: Pinocchio accepts everything, MuJoCo rejects a relative excess of 1e-15 over the
 triangle inequality, Drake replaces invalid inertias. Repaired bodies keep :data:`MARGIN` from the boundary, so that all
@@ -24,13 +23,9 @@ from ..errors import EstimationError, ModelError, ShapeError, check_shape
 from ..grouping import grouped
 from ..linalg import Array
 from ..model.inertia import MARGIN, Margins, from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia, to_com
-from ..model.prior import inertial_prior
-from ..model.rigid_bodies import rigid_torque
 from ..model.robot import Robot
-from ..model.urdf import LARGEST_ANGLE, Description
-from ..motion.limits import finite_ends
+from ..model.urdf import Description
 from ..samples import ReadOnly
-from ..units import joint_units
 
 #: Bodies closer to the boundary than this, on either side, are at the boundary up to rounding.
 ROUNDING = 1e-9
@@ -218,16 +213,8 @@ def repaired_theta(
 
 
 def acceptable(theta: Array) -> bool:
-    """Whether every engine accepts a body unchanged.
-
-    Args:
-        theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
-
-    Returns:
-        True if the body is inside the margin and strict engines do not treat its principal inertias as zero.
-    """
-    inside = margins(theta).relative >= 0.99 * MARGIN and not _is_rounding(theta)
-    return inside and _least_inertia(theta) >= 0.9 * LEAST_INERTIA
+    """Whether every engine accepts a body unchanged; theta: ten parameters, shape (10,) [kg, kg·m, kg·m²]."""
+    return np.array_equal(repaired_theta(theta), theta)
 
 
 def _least_inertia(theta: Array) -> float:
@@ -339,63 +326,3 @@ def check_consistency(theta: ArrayLike, names: Sequence[str]) -> ConsistencyRepo
         if not np.isfinite(body).all():
             raise EstimationError("inertial parameters are not finite", where=f"body '{name}'", got=body.tolist())
     return ConsistencyReport({name: assess(body) for name, body in bodies.items()})
-
-
-#: Between these limits [turns] the unit is probably degrees; above the second, some exporters mean "no limit".
-_TURNS = (10.0, 1e4)
-#: A wrong unit is a factor of ten or more; springs, counterweights and thermal limits of the motor explain less.
-_BEYOND = 3.0
-_POSES = 200
-#: Multiple of the sum of all joint offsets beyond which a centre of mass or radius of gyration is in another unit.
-_FAR = 10.0
-#: Fewest joints whose offsets tell the size of a robot.
-_CHAIN = 3
-
-
-def implausible_values(robot: Robot) -> list[dict[str, str]]:
-    """Finds limits, origins, centres of mass and inertias that are implausible: ``joint``, ``message``, ``remedy`` of each.
-
-    Args:
-        robot: The robot whose limits are compared with its inertials, and these with its size.
-    """
-    lower, upper, effort = (robot.limit(key) for key in ("lower", "upper", "effort"))
-    doubts = []
-    q = np.random.default_rng(0).uniform(*finite_ends(lower, upper), (_POSES, robot.n))
-    still = np.zeros_like(q)
-    weight = np.median(np.abs(rigid_torque(robot, inertial_prior(robot).theta0, q, still, still)), axis=0)
-    for j, joint in enumerate(robot.joints):
-        unit = joint_units(robot.prismatic[j])["torque"]
-        turns = max(abs(lower[j]), abs(upper[j])) / (2 * np.pi)
-        if not robot.prismatic[j] and _TURNS[0] < turns < _TURNS[1]:
-            doubts.append((joint, f"may turn {turns:.0f} times each way", "write its limits in radians"))
-        if weight[j] > _BEYOND * effort[j]:
-            size = f"median {weight[j]:.3g} of {effort[j]:.3g} {unit}"
-            message = f"in most poses its weight takes more than its effort limit ({size})"
-            remedy = "check masses [kg], centres of mass [m], and the limit, which is the joint's, not the motor's"
-            doubts.append((joint, message, remedy))
-    # a centre of mass or radius of gyration far beyond the size of the robot: mm for m, kg·mm² for kg·m²
-    strokes = np.where(robot.prismatic, upper - lower, 0.0)
-    extent = float(robot.offsets.sum() + strokes.sum())
-    for body, theta in zip(robot.bodies, robot.inertials, strict=True):
-        if not theta[0] > 0 or not 0 < extent < np.inf or robot.n < _CHAIN:
-            continue
-        mass, centre, inertia = to_com(theta)
-        gyration = np.sqrt(max(np.trace(inertia), 0.0) / (2 * mass))
-        far = {"centre of mass": np.linalg.norm(centre), "radius of gyration": gyration}
-        if beyond := [f"its {what} is {value:.3g} m" for what, value in far.items() if value > _FAR * extent]:
-            message = f"of body '{body.name}' {' and '.join(beyond)}, all joint offsets and strokes together are {extent:.3g} m"
-            doubts.append((body.joint, message, "write centres of mass in m and inertias in kg·m² (1 kg·mm² is 1e-6 kg·m²)"))
-    for described in robot.description.joints.values():
-        if max(map(abs, described.rpy)) > LARGEST_ANGLE:
-            message = f"the rpy of its origin, {' '.join(f'{angle:g}' for angle in described.rpy)}, is more than a turn"
-            doubts.append((described.name, message, "write it in radians"))
-    return [dict(zip(("joint", "message", "remedy"), doubt, strict=True)) for doubt in doubts]
-
-
-def implausible_lines(doubts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Formats implausible values of a URDF, joints with the same one together; doubts: from :func:`implausible_values`."""
-    alike = grouped(((doubt["message"], doubt["remedy"]), doubt["joint"]) for doubt in doubts)
-    return [
-        f"joint{'s' if len(joints) > 1 else ''} {', '.join(map(repr, joints))}: {message}; {remedy}"
-        for (message, remedy), joints in alike.items()
-    ]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..consistency.repair import implausible_lines
 from ..grouping import abbreviated, grouped, table
 
 #: Below this rank gap the rank is doubtful.
@@ -134,3 +133,12 @@ def _identifiable_lines(structure: Mapping[str, Any]) -> list[str]:
         "  m: mass; mx, my, mz: mass times centre of mass; Ixx … Izz: inertia; in the joint frame of the body that follows"
     )
     return lines
+
+
+def implausible_lines(doubts: Sequence[Mapping[str, str]]) -> list[str]:
+    """Formats implausible values of a URDF, joints with the same one together; doubts: from :func:`implausible_values`."""
+    alike = grouped(((doubt["message"], doubt["remedy"]), doubt["joint"]) for doubt in doubts)
+    return [
+        f"joint{'s' if len(joints) > 1 else ''} {', '.join(map(repr, joints))}: {message}; {remedy}"
+        for (message, remedy), joints in alike.items()
+    ]
