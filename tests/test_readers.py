@@ -317,11 +317,15 @@ def test_arguments_are_sorted_and_taken_once(tmp_path: Path) -> None:
     assert [source.name for source in found] == ["a", "b", "c"]
 
 
-def test_same_content_twice_names_both(tmp_path: Path) -> None:
+def test_same_content_twice_names_both(tmp_path: Path, robot: Robot) -> None:
     write(tmp_path, table(), "first.csv")
     write(tmp_path, table(), "second.csv")
-    with pytest.raises(LogError, match=r"second\.csv.*given twice.*first\.csv"):
-        expand_logs([tmp_path])
+    logs = expand_logs([tmp_path])
+    with pytest.raises(LogError, match=r"second\.csv.*given twice, got the content of first; remove one"):
+        read_readable(logs, robot, skip=False)
+    read, left_out = read_readable(logs, robot)
+    assert [log.name for log in read] == ["first"]
+    assert [log.name for log in left_out] == ["second"]
 
 
 def test_missing_arguments_say_what_is_there(tmp_path: Path) -> None:

@@ -381,18 +381,17 @@ def read_logs(
     return read_readable(logs, robot, project.log, skip=skip) if logs else ([], [])
 
 
-def find_logs(arguments: list[str], project: Project, *, copies: bool = False, without: Sequence[str] = ()) -> list[LogSource]:
+def find_logs(arguments: list[str], project: Project, *, without: Sequence[str] = ()) -> list[LogSource]:
     """The logs that arguments name, protected as inputs; one that is given twice is noted.
 
     Args:
-        copies: Whether duplicates are left out later instead of refused.
         without: Logs that are held out of folders, data sets and globs.
     """
     from ..logs.sources import expand_logs, shown
 
     for argument in sorted({argument for argument in arguments if arguments.count(argument) > 1}):
         say_aside(f"note: {shown(argument)} is given more than once and used once")
-    logs = expand_logs(arguments, project.log, copies=copies, without=without) if arguments else []
+    logs = expand_logs(arguments, project.log, without=without) if arguments else []
     for log in logs:
         for _, path in log.files:
             note_input(path, "log")

@@ -105,7 +105,7 @@ def identify(
         from ..result.write import result_names, write_all, write_payload
 
         apart = [*(validate or []), *(sweeps or []), *(payload_logs or [])]
-        recordings, left_out = read_logs(logs, robot, project, skip=skip_bad_logs, copies=skip_bad_logs, without=apart)
+        recordings, left_out = read_logs(logs, robot, project, skip=skip_bad_logs, without=apart)
         held_out, runs, loaded = (read_logs(some or [], robot, project)[0] for some in (validate, sweeps, payload_logs))
         if loaded:
             check_loaded(robot, recordings, loaded, payload_link)

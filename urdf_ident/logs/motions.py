@@ -6,14 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import LogError, nearest
+from ..errors import LogError
 from ..files.sizes import LONGEST_MOTION
 from ..model.robot import Robot
 from ..motion.trajectory import PiecewisePolynomial, sampled
+from .columns.fields import recording_fields
+from .columns.layout import MOVING, LogLayout
 from .formats.text import open_text
+from .recording import Recording
 
-#: Prefixes of positions, velocities and accelerations in a header, each followed by ``_<joint>``.
-_PREFIXES = ("q", "v", "a")
 #: Number of rows that a spline of degree 5 needs.
 LEAST_ROWS = 6
 #: Largest deviation of integrated rates, relative to that of the signal; coarse sampling causes far less.
@@ -42,49 +43,27 @@ def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
             :data:`.sizes.LONGEST_MOTION`, velocities are not the derivative of the positions, or accelerations of velocities.
         MissingFileError: The file cannot be read.
     """
-    where, file = str(path), open_text(path)
-    header = file.names
-    if "t" not in header:
-        raise LogError("not a trajectory: there is no header with 't'", where=where, got=", ".join(file.first[:4]))
-    table, numbers = map(np.concatenate, zip(*file.blocks(range(file.width)), strict=True))
+    where = str(path)
+    motion = Recording(**recording_fields([(open_text(path), list(MOVING))], robot, LogLayout(), where))
+    read = {"q": motion.position, "v": motion.velocity, "a": motion.acceleration}
+    columns = {prefix: values for prefix, values in read.items() if values is not None}
+    time, rows = motion.time, np.arange(1, len(motion) + 1) if motion.rows is None else motion.rows
+    table = np.column_stack([time, *columns.values()])
     broken = ~np.isfinite(table).all(axis=1)
     if broken.any():
         row = int(np.argmax(broken))
         got = ", ".join(f"{value:g}" for value in table[row, :4])
-        expected = f"{file.width} finite numbers"
-        raise LogError("broken row", where=f"{where}, row {numbers[row]}", got=got, expected=expected)
-    twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
-    if twice:
-        raise LogError(f"column '{twice[0]}' is given twice", where=where, remedy="leave the right one")
-    known = [*robot.joints, *robot.locked]
-    for name in header:
-        prefix, _, joint = name.partition("_")
-        if prefix == "q" and joint and joint not in known:
-            raise LogError(f"unknown joint in column '{name}'", where=where, remedy=nearest(joint, known))
-    for name in ("t", *(f"q_{joint}" for joint in robot.joints)):
-        if name not in header:
-            raise LogError(f"column '{name}' is missing", where=where, remedy=f"the header needs {name}")
-    time = table[:, header.index("t")]
+        expected = f"{table.shape[1]} finite numbers"
+        raise LogError("broken row", where=f"{where}, row {rows[row]}", got=got, expected=expected)
     if len(time) < LEAST_ROWS:
         raise LogError("the motion is too short", where=where, got=f"{len(time)} rows", expected=f"at least {LEAST_ROWS}")
     if not (np.diff(time) > 0).all():
         row = int(np.argmin(np.diff(time) > 0)) + 1
-        place, got = f"{where}, row {numbers[row]}", f"{time[row]:.12g} s"
+        place, got = f"{where}, row {rows[row]}", f"{time[row]:.12g} s"
         raise LogError("time does not increase", where=place, got=got, remedy="sort it")
     if not time[-1] - time[0] <= LONGEST_MOTION:
         got, expected = f"{time[-1] - time[0]:g} s", f"at most {LONGEST_MOTION:g} s"
         raise LogError("the motion lasts too long", where=where, got=got, expected=expected, remedy="column t is in seconds")
-    for prefix in _PREFIXES[1:]:
-        missing = [joint for joint in robot.joints if f"{prefix}_{joint}" not in header]
-        if missing and len(missing) < robot.n:
-            raise LogError(
-                f"column '{prefix}_{missing[0]}' is missing", where=where, remedy=f"add it or remove all {prefix}_ columns"
-            )
-    columns = {
-        prefix: table[:, [header.index(f"{prefix}_{joint}") for joint in robot.joints]]
-        for prefix in _PREFIXES
-        if all(f"{prefix}_{joint}" in header for joint in robot.joints)
-    }
     given = set(columns)
     with np.errstate(all="ignore"):  # overflow is checked below
         if len(columns) < 3:

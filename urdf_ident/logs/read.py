@@ -20,7 +20,7 @@ from .columns.fields import recording_fields
 from .columns.layout import NAMES, LogLayout
 from .formats.choice import open_table
 from .recording import Recording
-from .refusals import LeftOut, all_usable, attempt, attempts
+from .refusals import LeftOut, all_usable, attempt, attempts, copies_refused
 from .remote import local_files
 from .sources import LogSource, expand_logs, log_source
 
@@ -76,25 +76,26 @@ def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayo
 def read_readable(
     sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None = None, *, skip: bool = True
 ) -> tuple[list[Recording], list[LeftOut]]:
-    """Reads several logs, on workers if there are any, and leaves out those that cannot be read.
+    """Reads several logs, on workers if there are any, and leaves out those that cannot be read and copies of others.
 
     Args:
         sources: As for :func:`read_recording`.
         layout: Columns, units and sides that differ from the default.
-        skip: Whether unreadable logs are left out; otherwise all must be readable.
+        skip: Whether such logs are left out; otherwise all must be readable and different.
 
     Returns:
         The logs, in the same order, and those that were left out, each with the reason.
 
     Raises:
         LogError, MissingFileError, UnitError: See :func:`read_recording`; the first error, if no log can be read or if one
-            cannot and ``skip`` is False.
+            cannot and ``skip`` is False. LogError also if one log is given twice.
     """
     logs = [log_source(source, layout or LogLayout()) for source in sources]
     read_one = partial(read_recording, robot=robot, layout=layout)
     results = attempts(read_one, logs)
     # workers of a cluster may lack files that this machine has
     results = [attempt(read_one, log) if isinstance(x, MissingFileError) else x for log, x in zip(logs, results, strict=True)]
+    results = copies_refused(results)
     read = [result for result in results if not isinstance(result, UrdfIdentError)]
     if not read or not skip:
         return all_usable(logs, results), []

@@ -164,11 +164,11 @@ class Recording:
         """
         from .columns.fields import recording_fields
         from .columns.layout import NAMES
-        from .tables import table_of_frame
+        from .formats.variables import table_of_frame
 
         table = table_of_frame(frame, name)
-        values = recording_fields([(table, list(NAMES))], robot, layout or LogLayout(), name, table.path)
-        return cls(**{**values, "path": ""}, sha256=table.values_hash())
+        values = recording_fields([(table, list(NAMES))], robot, layout or LogLayout(), name)
+        return cls(**values, sha256=table.values_hash())
 
     def ordered(self, robot: Robot) -> Recording:
         """The same log with its columns in the order of a robot's joints.

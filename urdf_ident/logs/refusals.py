@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from ..errors import LogError, MissingFileError, UrdfIdentError
 from ..grouping import abbreviated
 from ..judgements.catalogue import Id
@@ -76,6 +78,38 @@ def all_usable(logs: Sequence[Recording | LogSource], results: Sequence[R | Urdf
 def each_usable(function: Callable[[Any], R], logs: Sequence[Any]) -> list[R]:
     """:func:`attempts` followed by :func:`all_usable`, so that an error names all refused logs."""
     return all_usable(logs, attempts(function, logs))
+
+
+def copies_refused(results: Sequence[Recording | UrdfIdentError]) -> list[Recording | UrdfIdentError]:
+    """Results of :func:`attempts`, with an error for each log with the motion and efforts of an earlier one.
+
+    That is one log twice, be it in another file format.
+    """
+    checked: list[Recording | UrdfIdentError] = []
+    earlier: dict[tuple[int, float], list[Recording]] = {}  # by length and sum of a few positions
+    for log in results:
+        if isinstance(log, UrdfIdentError):
+            checked.append(log)
+            continue
+        few = log.position[::100]
+        alike = earlier.setdefault((len(log), float(np.sum(few, where=~np.isnan(few)))), [])
+        original = next((other for other in alike if _same_signals(other, log)), None)
+        if original is None:
+            alike.append(log)
+            checked.append(log)
+        else:
+            words = "remove one: a log counted twice makes its errors look too small"
+            got = f"the content of {original.name}"
+            checked.append(LogError("the same log is given twice", where=log.where, got=got, remedy=words))
+    return checked
+
+
+def _same_signals(first: Recording, second: Recording) -> bool:
+    """Whether positions, and efforts if both have them, are equal."""
+    pairs = [(first.position, second.position)]
+    if first.effort is not None and second.effort is not None:
+        pairs.append((first.effort, second.effort))
+    return all(np.array_equal(x, y, equal_nan=True) for x, y in pairs)
 
 
 def refuse_trained(training: Mapping[str, str], logs: Sequence[Recording], what: str, remedy: str) -> None:

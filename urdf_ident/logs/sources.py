@@ -6,19 +6,17 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import LogError, MissingFileError
 from ..files.read_write import allowed, missing_hint
-from ..grouping import grouped
 from ..quoting import printable
 from .columns.layout import LogLayout
 from .formats.choice import PACKED, is_bag_folder, is_log_name, logs_among
 from .formats.lerobot import episode_path, episodes, episodes_in, is_dataset, split_episode
 from .remote import Files, file_name, is_address, logs_at, plain
-from .tables import file_hash
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,6 @@ def expand_logs(
     arguments: Sequence[str | Path],
     layout: LogLayout | None = None,
     *,
-    copies: bool = False,
     without: Sequence[str | Path] = (),
 ) -> list[LogSource]:
     """Finds the logs that the arguments refer to.
@@ -50,7 +47,6 @@ def expand_logs(
             episodes (``DATASET/episode_000003``), globs, or stems of split logs; files, folders and globs may also be
             addresses (``s3://bucket/run.parquet``).
         layout: Its ``files`` give the file names of a split log.
-        copies: Accept files of the same content, which the preparation of the logs detects later.
         without: Logs to leave out of the folders, data sets and globs of ``arguments``, such as those held out for
             validation; a log that is an argument itself stays.
 
@@ -59,7 +55,7 @@ def expand_logs(
 
     Raises:
         MissingFileError: An argument matches no log, or a part of a split log is missing.
-        LogError: Two files have the same content.
+        LogError: All logs of an argument are held out, or the files of a split log lie elsewhere.
     """
     layout = layout or LogLayout()
     excluded: set[str] = set().union(*(_logs_of(argument, layout) for argument in without)) if without else set()
@@ -74,31 +70,10 @@ def expand_logs(
     for path in sorted(files_of):
         unique.setdefault(tuple(str(Path(file).resolve()) for _, file in files_of[path]), path)
     paths = list(unique.values())
-    if not copies:
-        _refuse_copies({path: files_of[path] for path in paths})
     return [
         LogSource(printable(name), printable(shown(path)), files_of[path])
         for name, path in zip(_unique_names(paths), paths, strict=True)
     ]
-
-
-def _refuse_copies(files_of: Mapping[str, Files]) -> None:
-    """Refuses two logs with the same content; only files of equal size are read."""
-    parts = {path: [Path(file) for _, file in files] for path, files in files_of.items()}
-    whole = {path: files for path, files in parts.items() if all(file.is_file() for file in files)}
-    by_size = grouped((tuple(file.stat().st_size for file in files), path) for path, files in whole.items())
-    for paths in by_size.values():
-        seen: dict[tuple[str, ...], str] = {}
-        for path in paths if len(paths) > 1 else ():
-            digest = tuple(map(file_hash, whole[path]))
-            if digest in seen:
-                raise LogError(
-                    "the same log is given twice",
-                    where=path,
-                    got=f"the content of {seen[digest]}",
-                    remedy="remove one: a log counted twice makes its errors look too small",
-                )
-            seen[digest] = path
 
 
 def _unique_names(paths: Sequence[str]) -> list[str]:

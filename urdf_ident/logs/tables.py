@@ -1,4 +1,4 @@
-"""Common interface of all log files: named columns of numbers, with the row numbers of the file; data frames too."""
+"""Common interface of all log files: named columns of numbers, with the row numbers of the file."""
 
 from __future__ import annotations
 
@@ -185,33 +185,3 @@ def refuse_long(table: Table) -> None:
             expected=expected,
             remedy=f"write it so first: pandas' `pivot(index=<time>, columns={key_text}, values={value_text})` does that",
         )
-
-
-def table_of_frame(frame: Any, name: str) -> ArrayTable:
-    """Creates a table from a data frame.
-
-    Args:
-        frame: Anything with named columns: a pandas, polars or pyarrow table, or a mapping of names to arrays.
-
-    Returns:
-        The table; a named index of a pandas frame becomes a column, dates become seconds, text columns are left out.
-
-    Raises:
-        LogError: The frame has no numeric columns, or they differ in length.
-    """
-    columns = getattr(frame, "column_names", getattr(frame, "columns", None))
-    series = {str(key): frame[key] for key in (frame if columns is None else columns)}
-    index = getattr(getattr(frame, "index", None), "name", None)
-    if isinstance(index, str):
-        series.setdefault(index, frame.index)
-    arrays: dict[str, NDArray[Any]] = {}
-    for key, values in ((key, np.asarray(values)) for key, values in series.items()):
-        if values.dtype.kind in "mM":
-            arrays[key] = (values - values[:1] if values.dtype.kind == "M" else values) / np.timedelta64(1, "s")
-        elif values.dtype.kind in "fiub" and values.ndim == 1:
-            arrays[key] = values
-    if not arrays or len({len(values) for values in arrays.values()}) != 1 or not len(next(iter(arrays.values()))):
-        raise LogError("the frame holds no columns of numbers of one length", where=name, got=", ".join(list(series)[:8]))
-    skipped = ", ".join(key for key in series if key not in arrays)
-    notes = (f"columns without numbers left out: {skipped}",) if skipped else ()
-    return ArrayTable(name, tuple(arrays), len(arrays), (), notes, columns=tuple(arrays.values()))

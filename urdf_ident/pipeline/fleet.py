@@ -103,7 +103,7 @@ def _identified(
     try:
         built = project.build_robot(urdf, folder)
         layout = project.log
-        sources = expand_logs([str(logs)], layout, copies=skip_bad_logs)
+        sources = expand_logs([str(logs)], layout)
         recordings, left_out = read_readable(sources, built, layout, skip=skip_bad_logs)
         options: dict[str, Any] = {"project": project, "force": force, "skip_bad_logs": skip_bad_logs, "left_out": left_out}
         write_all(identify(project.build_model(built), recordings, **options), out / name)

@@ -14,7 +14,7 @@ from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..linalg import orthogonal_part, positive, rms
 from ..logs.recording import Recording
-from ..logs.refusals import all_usable, attempts, each_usable
+from ..logs.refusals import all_usable, attempts, copies_refused, each_usable
 from ..model.drive import Drive
 from ..model.payload import CHECK_PAYLOAD, Payload
 from ..model.rigid_bodies import mass_matrices
@@ -145,7 +145,7 @@ def prepare_logs(
     names = [recording.name for recording in recordings]
     if len(set(names)) != len(names):
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
-    all_usable(recordings, _copies_refused(recordings))
+    all_usable(recordings, copies_refused(recordings))
     reports = assessed(recordings, robot, drive, config)
     refused = [[finding for finding in report.findings if finding.severity == "refused"] for report in reports]
     refusals = [
@@ -155,32 +155,6 @@ def prepare_logs(
     logs = conditioned_logs(recordings, all_usable(recordings, refusals), robot, config, payload)
     scale = payload if drive.gain_error is not None else None  # one that the torque constants come from
     return [log.with_findings(suspecting_payload(scale, log.report.findings)) for log in logs]
-
-
-def _copies_refused(recordings: Sequence[Recording]) -> list[LogError | None]:
-    """An error for each log with the motion and efforts of an earlier one, even in another file format; None for others."""
-    errors: list[LogError | None] = []
-    earlier: dict[tuple[int, float], list[Recording]] = {}  # by length and sum of a few positions
-    for recording in recordings:
-        few = recording.position[::100]
-        alike = earlier.setdefault((len(recording), float(np.sum(few, where=~np.isnan(few)))), [])
-        original = next((other for other in alike if _same_signals(other, recording)), None)
-        alike.append(recording)
-        if original is None:
-            errors.append(None)
-        else:
-            words = "remove one: a log counted twice makes its errors look too small"
-            got = f"the content of {original.name}"
-            errors.append(LogError("the same log is given twice", where=recording.where, got=got, remedy=words))
-    return errors
-
-
-def _same_signals(first: Recording, second: Recording) -> bool:
-    """Whether positions, and efforts if both have them, are equal."""
-    pairs = [(first.position, second.position)]
-    if first.effort is not None and second.effort is not None:
-        pairs.append((first.effort, second.effort))
-    return all(np.array_equal(x, y, equal_nan=True) for x, y in pairs)
 
 
 def assessed(

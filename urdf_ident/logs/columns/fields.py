@@ -76,9 +76,9 @@ def joint_ranges(robot: Robot, log: str | Path) -> tuple[Array, Array, str]:
 
 
 def recording_fields(
-    tables: list[tuple[Table, list[str]]], robot: Robot, layout: LogLayout, name: str, path: str
+    tables: list[tuple[Table, list[str]]], robot: Robot, layout: LogLayout, name: str, path: str = ""
 ) -> dict[str, Any]:
-    """The fields of a recording from open tables.
+    """Reads the fields of a recording from open tables.
 
     Args:
         tables: Each table with the quantities that it may contain; the table of the positions first.
@@ -136,7 +136,7 @@ def recording_fields(
     if "position" not in signals:
         raise LogError(
             "the log holds no joint positions",
-            where=path,
+            where=first.path,
             got=", ".join(first.names[:8]),
             expected="q_<joint> columns",
             remedy="describe the columns in the project file (`log: {columns: ...}`)",

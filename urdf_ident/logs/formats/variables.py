@@ -106,6 +106,23 @@ def table_of_variables(
     return ArrayTable(str(path), names, len(columns), (str(path),), notes, columns=tuple(columns.values()), spelled=spelled)
 
 
+def table_of_frame(frame: Any, name: str) -> ArrayTable:
+    """Creates a table from a data frame.
+
+    Args:
+        frame: Anything with named columns: a pandas, polars or pyarrow table, or a mapping of names to arrays.
+
+    Returns:
+        The table (:func:`table_of_variables`); a named index of a pandas frame becomes a column, dates become seconds.
+    """
+    columns = getattr(frame, "column_names", getattr(frame, "columns", None))
+    series = {str(key): np.asarray(frame[key]) for key in (frame if columns is None else columns)}
+    index = getattr(getattr(frame, "index", None), "name", None)
+    if isinstance(index, str):
+        series.setdefault(index, np.asarray(frame.index))
+    return table_of_variables(name, series)
+
+
 def _usual_length(arrays: Iterable[NDArray[Any]]) -> int:
     """The most common length of arrays, by the number of their values; 0 without any that may be a log."""
     votes: Counter[int] = Counter()
@@ -157,8 +174,8 @@ def _inside(name: str, group: str) -> bool:
 
 def _numeric(value: Any) -> NDArray[Any] | None:
     array = np.asarray(value)
-    if array.dtype.kind == "M" and array.size > 1:
-        array = (array - array.ravel()[0]) / np.timedelta64(1, "s")
+    if array.dtype.kind in "mM" and array.size > 1:
+        array = (array - array.ravel()[0] if array.dtype.kind == "M" else array) / np.timedelta64(1, "s")
     if array.dtype.kind == "U" and array.ndim == 1 and holds_numbers(array[:20].tolist()):
         array = numbers_of(array.tolist())
     if array.dtype.kind not in "fiub" or array.ndim == 0 or array.size < 2:
