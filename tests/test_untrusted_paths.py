@@ -239,7 +239,7 @@ AUDITED = {
             cli/check.py:check cli/application.py:open_result export/mjcf.py:readable_mesh files/fileset.py:_hold
             files/fileset.py:_sync files/read_write.py:_open_without_waiting files/read_write.py:read_bytes
             files/read_write.py:read_stream files/read_write.py:read_text logs/formats/choice.py:_kind
-            logs/formats/variables.py:open_matlab logs/formats/parquet.py:_batches logs/formats/parquet.py:_count
+            logs/formats/variables.py:open_matlab logs/formats/parquet.py:_batches
             logs/formats/text.py:line_blocks logs/formats/variables.py:open_hdf5
             logs/formats/variables.py:open_numpy logs/tables.py:file_hash model/meshes.py:load_mesh
             model/description.py:read_description motion/collision/world.py:read_world

@@ -54,49 +54,49 @@ class ParquetTable(Table):
 
     def blocks(self, columns: Sequence[int]) -> Iterator[tuple[Array, Rows]]:
         """See :meth:`Table.blocks`; nulls are NaN, and a list that changes its length is refused."""
-        file, begin = self.files[0], 0
+        file, wanted = self.files[0], [self.columns[k] for k in columns]
+        whole, begin, end = np.empty((0, len(columns))), 0, 0
         with decoding(file, f"{self.kind} file", "parquet"):
             self._check_joints()
-            end = total = _count(file, self.kind)
-            if self.rows is not None:
-                begin, end = self.rows
-            if not 0 <= begin < end <= total:
-                raise LogError(
-                    "the log's rows are not in its file",
-                    where=self.path,
-                    got=f"rows {begin} to {end} of {total}",
-                    remedy="check the data set's index",
-                )
-            whole = np.empty((end - begin, len(columns)))
-            for name in dict.fromkeys(self.columns[column].field for column in columns):  # so that only one is unpacked
-                parts = [column for column in self.columns if column.field == name]
-                length = None if parts[0].element is None else len(parts)
-                offset = -begin
-                for batch in map(_flat, _batches(file, self.kind, [parts[0].root])):
-                    low, high = max(0, -offset), min(batch.num_rows, end - begin - offset)
-                    if low < high:
-                        values = _numbers(batch.slice(low, high - low), name, length, file)
-                        for k, column in enumerate(self.columns[k] for k in columns):
-                            if column.field == name:
-                                whole[offset + low : offset + high, k] = values[:, column.element or 0]
-                    offset += batch.num_rows
+            for name in dict.fromkeys(column.field for column in wanted):  # so that only one is unpacked
+                elements = [column for column in self.columns if column.field == name]
+                data = self._unpacked(elements[0])
+                begin, end = self.rows or (0, len(data))
+                if not 0 <= begin < end <= len(data):
+                    raise LogError(
+                        "the log's rows are not in its file",
+                        where=self.path,
+                        got=f"rows {begin} to {end} of {len(data)}",
+                        remedy="check the data set's index",
+                    )
+                length = None if elements[0].element is None else len(elements)
+                values = _numbers(data.slice(begin, end - begin), name, length, file)
+                whole = whole if len(whole) else np.empty((end - begin, len(columns)))
+                for k, column in enumerate(wanted):
+                    if column.field == name:
+                        whole[:, k] = values[:, column.element or 0]
         yield whole, np.arange(begin + 1, end + 1)
+
+    def _unpacked(self, column: Column) -> Any:
+        """The field of a column, of all rows of the file, as one of pyarrow's chunked arrays."""
+        import pyarrow as pa
+
+        return _flat(pa.Table.from_batches(_batches(self.files[0], self.kind, [column.root]))).column(column.field)
 
     def _check_joints(self) -> None:
         """Refuses a log whose rows differ in the names or the order of the joints."""
+        import pyarrow.compute as pc
+
         for column, joints in self.joints:
-            for batch in map(_flat, _batches(self.files[0], self.kind, [column.root])):
-                lists = batch.column(batch.schema.get_field_index(column.field))
-                texts = lists.flatten().dictionary_encode()
-                order = [texts.dictionary.to_pylist().index(joint) for joint in joints if joint in texts.dictionary.to_pylist()]
-                same = len(order) == len(joints) and len(texts) == len(joints) * len(lists)
-                if not same or (np.asarray(texts.indices).reshape(len(lists), -1) != order).any():
-                    raise LogError(
-                        "the joints change their order in the log",
-                        where=self.path,
-                        expected=f"'{column.name}' is {', '.join(joints)} in every row",
-                        remedy="give every row the same order, or write one column a joint",
-                    )
+            lists = self._unpacked(column)
+            same = pc.unique(pc.list_value_length(lists)).to_pylist() == [len(joints)]
+            if not same or any(pc.unique(pc.list_element(lists, k)).to_pylist() != [joints[k]] for k in range(len(joints))):
+                raise LogError(
+                    "the joints change their order in the log",
+                    where=self.path,
+                    expected=f"'{column.name}' is {', '.join(joints)} in every row",
+                    remedy="give every row the same order, or write one column a joint",
+                )
 
 
 def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[str]] | None = None) -> ParquetTable:
@@ -114,19 +114,23 @@ def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[st
         LogError: The file is broken, or contains no numbers.
     """
     with decoding(path, f"{kind} file", "parquet"):
+        import pyarrow as pa
+
         first = next(iter(_batches(str(path), kind, None, _FIRST)), None)
         if first is None or first.num_rows == 0:
             raise LogError("the log holds no rows", where=str(path), remedy="check the recording, or remove the file")
+        first = pa.Table.from_batches([first])
         columns: list[Column] = []
         joints: list[tuple[Column, tuple[str, ...]]] = []
         skipped = []
         for root in first.schema.names:
             flat = _flat(first.select([root]))
             for field in flat.schema.names:
-                field_columns = _columns(flat, field, root, (names or {}).get(field))
+                field_columns = _columns(flat.column(field), field, root, (names or {}).get(field))
                 columns += field_columns
-                if JOINT_COLUMN.fullmatch(field) and (texts := _texts(flat, field)):
-                    joints.append((Column(field, field, None, root), texts))
+                texts = flat.column(field)[0].as_py() if JOINT_COLUMN.fullmatch(field) else None
+                if isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts):
+                    joints.append((Column(field, field, None, root), tuple(texts)))
                 elif not field_columns:
                     skipped.append(field)
     if not columns:
@@ -148,36 +152,27 @@ def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[st
     )
 
 
-def _flat(batch: Any) -> Any:
-    """A batch with structs replaced by their fields."""
-    import pyarrow as pa
+def _flat(table: Any) -> Any:
+    """A table with structs replaced by their fields."""
     import pyarrow.types as types
 
-    while any(types.is_struct(kind) for kind in batch.schema.types):
-        batches = pa.Table.from_batches([batch]).flatten().combine_chunks().to_batches()
-        if not batches:
-            break
-        batch = batches[0]
-    return batch
+    while any(types.is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()
+    return table
 
 
-def _texts(batch: Any, field: str) -> tuple[str, ...]:
-    """The strings in the list of a field in the first row."""
-    first = batch.column(batch.schema.get_field_index(field))[0].as_py()
-    return tuple(first) if isinstance(first, list) and all(isinstance(text, str) for text in first) else ()
-
-
-def _columns(batch: Any, field: str, root: str, names: Sequence[str] | None) -> list[Column]:
+def _columns(values: Any, field: str, root: str, names: Sequence[str] | None) -> list[Column]:
+    """The columns of a field by its first values: one of numbers, one per element of lists of numbers, none of others."""
     import pyarrow.types as types
 
-    kind = batch.schema.field(field).type
+    kind = values.type
     numeric = types.is_floating(kind) or types.is_integer(kind) or types.is_temporal(kind) or types.is_decimal(kind)
-    if numeric or (_is_text(kind) and holds_numbers(batch.column(batch.schema.get_field_index(field)).to_pylist())):
+    if numeric or (_is_text(kind) and holds_numbers(values.to_pylist())):
         return [Column(names[0] if names and len(names) == 1 else field, field, None, root)]
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         if not (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
             return []
-        length = len(batch.column(batch.schema.get_field_index(field))[0].as_py() or ())
+        length = len(values[0].as_py() or ())
         if not 0 < length <= WIDEST:
             return []
         element_names = names if names is not None and len(names) == length else [f"{field}_{k}" for k in range(length)]
@@ -216,36 +211,27 @@ def _batches(path: str, kind: str, fields: list[str] | None, rows: int = _BATCH)
             yield batch if fields is None else batch.select(fields)
 
 
-def _count(path: str, kind: str) -> int:
-    if kind == "parquet":
-        import pyarrow.parquet as pq
-
-        return int(pq.read_metadata(path).num_rows)
-    return sum(batch.num_rows for batch in _batches(path, kind, None))
-
-
-def _numbers(batch: Any, field: str, length: int | None, where: str) -> Array:
-    """One field of a batch, shape (rows, elements)."""
+def _numbers(column: Any, field: str, length: int | None, where: str) -> Array:
+    """The numbers of a field, shape (rows, elements)."""
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.types as types
 
-    column = batch.column(batch.schema.get_field_index(field))
     if length is not None:
-        lengths = column.value_lengths() if not types.is_fixed_size_list(column.type) else None
-        if column.null_count or (lengths is not None and set(lengths.unique().to_pylist()) != {length}):
+        if pc.unique(pc.list_value_length(column)).to_pylist() != [length]:
             raise LogError(
                 f"the lists of '{field}' differ in length",
                 where=where,
                 expected=f"{length} numbers in every row",
                 remedy="cut the log where its joints change",
             )
-        return np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=float).reshape(len(column), length)
+        return np.asarray(pc.list_flatten(column).to_numpy(), dtype=float).reshape(-1, length)
     if types.is_timestamp(column.type) or types.is_duration(column.type) or types.is_time(column.type):
         per_second = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
         whole = column.cast(pa.int32() if types.is_time32(column.type) else pa.int64())
-        return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=float)[:, None] / per_second
+        return np.asarray(whole.to_numpy(), dtype=float)[:, None] / per_second
     if _is_text(column.type):
         return numbers_of(column.to_pylist())[:, None]
     if not (types.is_floating(column.type) or types.is_integer(column.type)):
         column = column.cast(pa.float64())
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)[:, None]
+    return np.asarray(column.to_numpy(), dtype=float)[:, None]
