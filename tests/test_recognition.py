@@ -50,7 +50,11 @@ def written(folder: Path, *groups: np.ndarray, interleaved: bool = False) -> Pat
 def check(path: Path, robot: Robot, signals: dict[str, np.ndarray]) -> Project:
     """Recognises the log, writes the project file and reads the log with it: the signals must come back in SI units."""
     found = recognise(open_table(path), robot, LogLayout())
-    for said in (found.columns["position"], found.columns["effort"], found.units.get("position")):
+    for said in (
+        found.settings["log.columns.position"],
+        found.settings["log.columns.effort"],
+        found.settings.get("log.units.position"),
+    ):
         assert said is None or said.why.startswith("certain")
     text = project_text(found, Project(), robot, path.parent / "arm.urdf", "run")
     project = parse_project(yaml.safe_load(text))
@@ -116,9 +120,9 @@ def test_a_motion_too_small_to_tell_its_unit_says_so(tmp_path: Path, seed: int, 
     path = written(tmp_path, t[:, None], np.rad2deg(q + 1e-5 * noise[0]), tau + 0.03 * tau.std(axis=0) * noise[1])
     found = recognise(open_table(path), robot, LogLayout())
     other = "deg" if unit == "rad" else "rad"
-    assert found.columns["position"].why.startswith("likely")
-    assert f"in {other} they fit nearly as well" in found.columns["position"].why
-    said = found.units.get("position")
+    assert found.settings["log.columns.position"].why.startswith("likely")
+    assert f"in {other} they fit nearly as well" in found.settings["log.columns.position"].why
+    said = found.settings.get("log.units.position")
     assert (said is None) == (unit == "rad")
     assert said is None or said.why.startswith("likely")
 
@@ -148,9 +152,9 @@ def test_hundredths_of_the_range_of_motion_are_recognised(tmp_path: Path, kind: 
         columns = {"observation.state": table[::2, 1:7], "observation.present_load": table[::2, 7:]}
         path = write_lerobot(tmp_path / "set", 3, features, [columns]) / "episode_000000"
     found = recognise(open_table(path), robot, LogLayout())
-    assert found.units["position"].value == "normalized"
-    assert found.units["position"].why.startswith(("likely", "certain"))
-    assert "limits of the URDF" in found.units["position"].why
+    assert found.settings["log.units.position"].value == "normalized"
+    assert found.settings["log.units.position"].why.startswith(("likely", "certain"))
+    assert "limits of the URDF" in found.settings["log.units.position"].why
 
 
 def test_positions_may_be_hundredths_of_the_range_at_some_joints_only(tmp_path: Path) -> None:
@@ -161,11 +165,11 @@ def test_positions_may_be_hundredths_of_the_range_at_some_joints_only(tmp_path: 
     path = written(tmp_path, s["t"], np.where(hundredths, 100 * s["q"] / half, np.rad2deg(s["q"])), s["tau"])
     layout = LogLayout(units={"position": units})
     found = recognise(open_table(path), robot, layout)
-    assert found.units["position"].value == units
-    assert found.columns["position"].value == tuple(range(1, 7))
-    assert found.columns["effort"].value == tuple(range(7, 13))
-    assert found.columns["effort"].why.startswith("certain")
-    assert found.gain is None  # torques, of the URDF's own weights
+    assert found.settings["log.units.position"].value == units
+    assert found.settings["log.columns.position"].value == tuple(range(1, 7))
+    assert found.settings["log.columns.effort"].value == tuple(range(7, 13))
+    assert found.settings["log.columns.effort"].why.startswith("certain")
+    assert "drive.gain" not in found.settings  # torques, of the URDF's own weights
     with pytest.raises(LogError, match="2 units for 6 joints") as caught:
         recognise(open_table(path), robot, LogLayout(units={"position": ["normalized", "deg"]}))
     assert "one per joint in the order" in str(caught.value)
@@ -215,7 +219,8 @@ def test_real_headerless_logs(data: Path) -> None:
     robot = Robot.from_urdf(data / "ur10e/ur10e.urdf")
     for path in sorted((data / "ur10e").glob("*.csv")):
         found = recognise(open_table(path), robot, LogLayout())
-        chosen = {key: said.value for key, said in found.columns.items()}
+        columns = {key.removeprefix("log.columns."): said.value for key, said in found.settings.items()}
+        chosen = {key: value for key, value in columns.items() if "." not in key}
         assert chosen == {
             "time": 0,
             "position": tuple(range(1, 7)),
@@ -224,15 +229,14 @@ def test_real_headerless_logs(data: Path) -> None:
             "effort_target": tuple(range(19, 25)),
             "torque_target": tuple(range(25, 31)),
         }
-        assert found.gain is not None
-        assert found.gain.value == "auto"
-        assert found.gravity is None
+        assert found.settings["drive.gain"].value == "auto"
+        assert "robot.gravity" not in found.settings
 
 
 def test_names_of_logs_and_columns_stay_in_their_comments() -> None:
     """A line break in the name of a file or a column would be YAML of the project file that is written."""
     robot = Robot.from_urdf(robot_path("zollo_2r"))
-    found = LogDescription({}, {}, None, None, None, ("column 'a\nrobot: {urdf: /etc/passwd}'",))
+    found = LogDescription(notes=("column 'a\nrobot: {urdf: /etc/passwd}'",))
     text = project_text(found, parse_project({}), robot, Path("arm.urdf"), "a\nlog: {rate: 1}\udcff.csv")
     assert yaml.safe_load(text)["robot"]["urdf"].endswith("arm.urdf")
     assert "log" not in yaml.safe_load(text)
@@ -249,8 +253,8 @@ def test_positions_of_sliders_in_millimetres(tmp_path: Path, stated: str | list[
     path = written(tmp_path, t[:, None], per_unit * q, per_unit * v, tau)
     layout = LogLayout(units={} if stated is None else {"position": stated})
     found = recognise(open_table(path), robot, layout)
-    assert found.columns["position"].value == (1, 2)
-    assert found.units["position"].value == (stated if stated == ["mm", "m"] else "mm")
+    assert found.settings["log.columns.position"].value == (1, 2)
+    assert found.settings["log.units.position"].value == (stated if stated == ["mm", "m"] else "mm")
 
 
 def slider_urdf() -> str:

@@ -56,11 +56,12 @@ def describe(sources: Sequence[LogSource], project: Project, robot: Robot, urdf:
     text, inspection = _read_back(first, sources, project, robot, urdf)
     for unit in first.other_position_units if first is not None else ():
         other = describe_log(sources[0], robot, project.with_settings({"log.units.position": unit}, robot))
-        if other is None or "position" not in other.units:
+        said = other.settings.get("log.units.position") if other is not None else None
+        if other is None or said is None:
             continue
-        reason = f"{other.units['position'].reason}; in other units that fit as well an inspection objects to more"
-        stated = {**other.units, "position": Recognised(unit, "likely", reason)}
-        other_text, other_inspection = _read_back(replace(other, units=stated), sources, project, robot, urdf)
+        reason = f"{said.reason}; in other units that fit as well an inspection objects to more"
+        stated = {**other.settings, "log.units.position": Recognised(unit, "likely", reason)}
+        other_text, other_inspection = _read_back(replace(other, settings=stated), sources, project, robot, urdf)
         if _objections(other_inspection) < _objections(inspection):
             text, inspection = other_text, other_inspection
     return text, inspection
@@ -77,7 +78,10 @@ def _read_back(
 ) -> tuple[str, Inspection]:
     """The project file of a description, with what the inspection of the logs corrects in it, and this inspection."""
     name = sources[0].name
-    recognised, description = description, description and replace(description, gravity=None)
+    recognised = description
+    if description is not None:
+        of_log = {key: setting for key, setting in description.settings.items() if key != "robot.gravity"}
+        description = replace(description, settings=of_log)
     logs: tuple[list[Recording], list[LeftOut]] | None = None
     for _ in range(_ROUNDS):
         text = project_text(description, project, robot, urdf, name)
@@ -103,22 +107,23 @@ def _corrected(
             compares no efforts with the URDF.
         project, robot: Those of the inspection.
     """
-    findings = [finding for log in inspection.logs for finding in log["findings"]]
+    findings, better = [finding for log in inspection.logs for finding in log["findings"]], dict(description.settings)
     if recognised is not None and any(finding["id"] == str(Id.CONSTANTS_UNKNOWN) for finding in findings):
-        return replace(description, gravity=recognised.gravity)
+        gravity = {key: setting for key, setting in recognised.settings.items() if key == "robot.gravity"}
+        return replace(description, settings={**better, **gravity})
     decided = [finding for finding in findings if finding["id"] in (Id.GRAVITY_DIRECTION, Id.EFFORT_SCALE)]
     settings = {key: value for finding in decided for key, value in finding["settings"].items()}
     vector, gain = settings.get("robot.gravity"), settings.get("drive.gain")
     if vector is not None:
         stated = [round(float(value), 4) for value in vector]
-        description = replace(description, gravity=Recognised(stated, "certain", "the efforts of the logs fit it"))
-    guessed = description.gain
+        better["robot.gravity"] = Recognised(stated, "certain", "the efforts of the logs fit it")
+    guessed = better.get("drive.gain")
     if gain is not None and guessed is not None and guessed.certainty == "guess" and isinstance(guessed.value, list):
         values: Any = project.with_settings({"drive.gain": gain}, robot).drive.gain  # a list, changed for single joints
         reason = f"{guessed.reason}; {', '.join(gain['multiply'])}: from the efforts of the other joints"
         rounded = [float(f"{value:.4g}") for value in values]
-        description = replace(description, gain=Recognised(rounded, "guess", reason))
-    return description
+        better["drive.gain"] = Recognised(rounded, "guess", reason)
+    return replace(description, settings=better)
 
 
 def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescription | None:
@@ -141,7 +146,7 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescri
                 raise error from None
             if not table.names:
                 raise
-            return LogDescription({}, {}, None, None, None, (f"only its header was read: {error.what}",))
+            return LogDescription(notes=(f"only its header was read: {error.what}",))
 
 
 def project_text(description: LogDescription | None, project: Project, robot: Robot, urdf: Path, log: str) -> str:
@@ -164,26 +169,15 @@ def project_text(description: LogDescription | None, project: Project, robot: Ro
 
 def _add_recognised(data: dict[str, Any], description: LogDescription) -> dict[str, str]:
     """Adds what was recognised to the sections of a project file, unless it is set; returns setting → certainty and reason."""
-    layout = dict(data.get("log", {}))
-    known_units = dict(layout.get("units", {}))
-    # columns that the header names are found by their names
-    columns = {key: plain(column.value) for key, column in description.columns.items() if key not in description.named}
-    units = {key: plain(unit.value) for key, unit in description.units.items() if key not in known_units}
-    for key, recognised in (("columns", columns), ("units", units)):
-        if recognised:
-            layout[key] = {**recognised, **layout.get(key, {})}
-    if description.rate is not None:
-        layout.setdefault("rate", description.rate.value)
-    if layout:
-        data["log"] = layout
-    if description.gravity is not None:
-        data["robot"].setdefault("gravity", description.gravity.value)
-    if description.gain is not None:
-        data.setdefault("drive", {}).setdefault("gain", description.gain.value)
-    settings = {"log.rate": description.rate, "robot.gravity": description.gravity, "drive.gain": description.gain}
-    settings |= {f"log.columns.{key}": column for key, column in description.columns.items()}
-    settings |= {f"log.units.{key}": unit for key, unit in description.units.items()}
-    return {setting: recognised.why for setting, recognised in settings.items() if recognised is not None}
+    by_name = {f"log.columns.{quantity}" for quantity in description.named}  # columns that are found by their names
+    for key, recognised in description.settings.items():
+        *sections, name = key.split(".")
+        place = data
+        for section in sections if key not in by_name else ():
+            place = place.setdefault(section, {})
+        if key not in by_name:
+            place.setdefault(name, plain(recognised.value))
+    return {key: recognised.why for key, recognised in description.settings.items()}
 
 
 def _yaml_lines(value: Mapping[str, Any], path: str, why: Mapping[str, str], depth: int) -> list[str]:

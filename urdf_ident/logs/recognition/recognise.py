@@ -22,18 +22,10 @@ from ..columns.headers import read_header
 from ..columns.layout import NAMES, LogLayout
 from ..formats.lerobot import split_episode
 from ..tables import Table
-from .effort_settings import (
-    effort_columns,
-    effort_gain,
-    effort_unit,
-    gravity_direction,
-    share_explained,
-    stated_unit,
-    with_sign,
-)
+from .effort_settings import effort_settings, share_explained
 from .efforts import ELSEWHERE, CandidateMotion, EffortColumns, effort_roles, find_efforts
 from .recognised import Recognised, certain_if
-from .series import Block, Links, Rate, Series, TimeColumn, alike, blocks, find_clock, links_of, rates, smoothed
+from .series import Block, Rate, Series, TimeColumn, blocks, find_clock, smoothed
 
 #: Possible units of positions of revolute and prismatic joints, with prior weights that decide if the data do not (small
 #: motions); ``normalized`` is one of all joints. Efforts hardly tell mm from m, so that only the joint limits speak for mm.
@@ -107,7 +99,6 @@ class Reading:
 def best_reading(
     robot: Robot,
     series: Series,
-    links: Links,
     runs: Sequence[Block],
     linked: Mapping[Block, Rate],
     named: Mapping[str, Block],
@@ -116,16 +107,14 @@ def best_reading(
 ) -> Reading:
     """The most plausible of all runs of columns and units taken as the positions."""
     thinned = slice(None, None, max(1, len(series.mean) // _MOST_SAMPLES))
-    starts = [named["position"]] if "position" in named else _smooth_runs(series, links, runs, linked)
+    starts = [named["position"]] if "position" in named else _smooth_runs(series, runs, linked)
     readings = []
     for run in starts[:_MOST_RUNS]:
         rate = linked.get(run, Rate())
         moving = [run] if rate.block is None else [run, rate.block]
         second = linked[moving[-1]].block if rate.block in linked else None
         assigned = {column for block in (*moving, second or ()) for column in block}
-        free = [
-            other for other in runs if not set(other) & assigned and not any(alike(links, other, block) for block in moving)
-        ]
+        free = [run for run in runs if not set(run) & assigned and not any(series.alike(run, block) for block in moving)]
         among = [named["effort"]] if "effort" in named else free
         for units in _possible_units(series, robot, layout, table, run):
             q, v, a = _scaled_motion(series, robot, run, units, table.path)
@@ -144,13 +133,13 @@ def best_reading(
     best = max(readings, key=lambda reading: reading.plausibility(robot))
     most = best.plausibility(robot)
     near = [reading for reading in readings if reading.plausibility(robot) > _RIVAL * most]
-    alone = all(alike(links, reading.position, best.position) for reading in near)
+    alone = all(series.alike(reading.position, best.position) for reading in near)
     of_best = [one for one in readings if one.position == best.position and one.units != best.units]
     other_units = tuple(one.units for one in of_best if one.plausibility(robot) > _RIVAL_UNIT * most)
     return replace(best, alone=alone, other_units=other_units)
 
 
-def _smooth_runs(series: Series, links: Links, runs: Sequence[Block], linked: Mapping[Block, Rate]) -> list[Block]:
+def _smooth_runs(series: Series, runs: Sequence[Block], linked: Mapping[Block, Rate]) -> list[Block]:
     """Runs that may be positions: those with logged derivatives, or any smooth ones where no derivatives were logged."""
     derived = {rate.block for rate in linked.values()}
     std = series.mean.std(axis=0)
@@ -160,7 +149,7 @@ def _smooth_runs(series: Series, links: Links, runs: Sequence[Block], linked: Ma
         or [
             run
             for run in runs
-            if all(series.rough[k] < _SMOOTH * std[k] for k in run if links.moves[k]) and any(links.moves[k] for k in run)
+            if all(series.rough[k] < _SMOOTH * std[k] for k in run if series.moves[k]) and any(series.moves[k] for k in run)
         ]
     )
 
@@ -236,22 +225,16 @@ class LogDescription:
     """Description of the content of a log.
 
     Attributes:
-        columns: ``time`` or a quantity → its columns, in the order of the robot's joints.
-        units: Quantity → unit, if it is not SI.
-        rate: Rows per second if there is no time column [Hz], or None.
-        gravity: Direction times 9.81 in the base frame [m/s²], if it differs from the robot's; else None.
-        gain: Torque per effort, ``auto``, or None if the effort is a torque.
+        settings: Setting of the project file (``log.columns.position``, ``log.units.effort``, ``log.rate``, ``robot.gravity``,
+            ``drive.gain``) → what was recognised; columns in the robot's order, units, gravity and gains only where they are
+            not those of the default.
         notes: Remarks for the user.
         named: Quantities that the header names.
         other_position_units: Other units of the positions, as in the project file, that fit limits and efforts about as well.
     """
 
-    columns: Mapping[str, Recognised]
-    units: Mapping[str, Recognised]
-    rate: Recognised | None
-    gravity: Recognised | None
-    gain: Recognised | None
-    notes: tuple[str, ...] = field(default_factory=tuple)
+    settings: Mapping[str, Recognised] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     other_position_units: tuple[str | list[str], ...] = ()
 
@@ -272,7 +255,6 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
     named, time, time_unit = _named(table, robot, layout)
     clock = find_clock(values, layout.rate, time, time_unit)
     series = smoothed(values, clock)
-    links = links_of(series)
     runs = blocks(table.width, robot.n, [] if clock.column is None else [clock.column])
     if not runs:
         raise LogError(
@@ -280,55 +262,48 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
             where=table.path,
             remedy=lock_words(robot.order[1:]),
         )
-    linked = rates(links, runs)
-    best = best_reading(robot, series, links, runs, linked, named, table, layout)
+    linked = series.rates(runs)
+    best = best_reading(robot, series, runs, linked, named, table, layout)
 
-    columns: dict[str, Recognised] = {}
-    units: dict[str, Recognised] = {}
-    notes: list[str] = []
-    rate = None
+    found, notes = dict[str, Recognised](), list[str]()
     if clock.column is None:
-        rate = _row_rate(clock, best.rate)
+        found["log.rate"] = _row_rate(clock, best.rate)
     else:
-        columns["time"] = Recognised(clock.column, clock.certainty, clock.reason)
+        found["log.columns.time"] = Recognised(clock.column, clock.certainty, clock.reason)
         if clock.unit != "s":
-            units["time"] = Recognised(clock.unit, clock.certainty, clock.reason)
-    columns.update(_positions(series, links, linked, best, named, runs))
+            found["log.units.time"] = Recognised(clock.unit, clock.certainty, clock.reason)
+    found |= _positions(series, linked, best, named, runs)
     if best.units != si_units(robot) or "position" in layout.units:
-        units["position"] = _position_unit(best, robot, table)
+        found["log.units.position"] = _position_unit(best, robot, table)
     velocity = named.get("velocity", best.rate.block)
     if velocity is not None:
         correlation = f"correlation {best.rate.correlation:.3f} with the derivative of the positions"
         reason = "named so in the header" if "velocity" in named else correlation
-        columns["velocity"] = Recognised(velocity, "certain", reason)
-        if velocity == best.rate.block:  # otherwise no ratio to the positions is known
-            _rate_unit(robot, best, units, notes, clock)
+        found["log.columns.velocity"] = Recognised(velocity, "certain", reason)
+        # otherwise no ratio to the positions is known
+        if velocity == best.rate.block and (clock.column is not None or clock.certainty == "certain"):
+            unit = _rate_unit(robot, best)
+            times = f"the derivative of the positions is {best.rate.scale:.4g} times"
+            if unit is None:
+                notes.append(f"{times} the velocities, which no unit explains: check clock and gear ratios")
+            elif unit not in ("rad/s", "m/s"):
+                found["log.units.velocity"] = Recognised(unit, "certain", f"{times} as large")
         if velocity in linked and "acceleration" not in named:
             notes.append(
                 f"columns {list(linked[velocity].block or ())} are accelerations (the derivative of the velocities) "
                 "and are computed from the positions instead"
             )
-    roles, gravity, gain = effort_roles(best.efforts), None, None
-    columns |= effort_columns(roles, named, best.alone)
-    if roles:
-        effort = with_sign(roles["effort"], robot)
-        stated = stated_unit(effort, table.names)
-        if (unit := effort_unit(effort, stated)) is not None:
-            units["effort"] = unit
-        gain, on_signs = effort_gain(effort, robot, stated, with_target="torque_target" in roles)
-        gravity, on_gravity = gravity_direction(effort, robot, best.alone)
-        notes += on_signs + on_gravity
-    else:
-        notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
+    of_efforts, on_efforts = effort_settings(effort_roles(best.efforts), robot, table.names, named, best.alone)
+    found, notes = found | of_efforts, notes + on_efforts
     if table.names and len(set(table.names)) == table.width:  # names stay valid if a column is added
-        for quantity, setting in columns.items():
-            if isinstance(setting.value, tuple):
-                columns[quantity] = replace(setting, value=tuple(table.names[k] for k in setting.value))
-            elif isinstance(setting.value, int):
-                columns[quantity] = replace(setting, value=table.names[setting.value])
+        for key, setting in found.items():
+            if key.startswith("log.columns.") and isinstance(setting.value, tuple):
+                found[key] = replace(setting, value=tuple(table.names[k] for k in setting.value))
+            elif key.startswith("log.columns.") and isinstance(setting.value, int):
+                found[key] = replace(setting, value=table.names[setting.value])
     in_header = (*named, *(["time"] if time is not None else []))
     others = tuple(unit_setting(of_joints, robot) for of_joints in best.other_units)
-    return LogDescription(columns, units, rate, gravity, gain, tuple(notes), in_header, others)
+    return LogDescription(found, tuple(notes), in_header, others)
 
 
 def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Block], int | None, str | None]:
@@ -348,18 +323,13 @@ def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Blo
 
 
 def _positions(
-    series: Series,
-    links: Links,
-    linked: Mapping[Block, Rate],
-    reading: Reading,
-    named: Mapping[str, Block],
-    runs: Sequence[Block],
+    series: Series, linked: Mapping[Block, Rate], reading: Reading, named: Mapping[str, Block], runs: Sequence[Block]
 ) -> dict[str, Recognised]:
     """Positions, and the controller's reference if logged: of two similar signals the measured one has more noise."""
     if "position" in named:
-        return {"position": Recognised(reading.position, "certain", "named so in the header")}
+        return {"log.columns.position": Recognised(reading.position, "certain", "named so in the header")}
     std = positive(series.mean.std(axis=0))
-    same = [run for run in (linked or runs) if alike(links, run, reading.position) and not set(run) & set(reading.position)]
+    same = [run for run in (linked or runs) if series.alike(run, reading.position) and not set(run) & set(reading.position)]
     noisy = sorted([reading.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / std[list(run)])))
     best = reading.efforts[0] if reading.efforts else None
     score = "" if best is None else f"; for this motion the URDF's torques explain {share_explained(best)} of the efforts"
@@ -367,12 +337,10 @@ def _positions(
     doubt = "" if reading.alone else "; other columns fit nearly as well"
     doubt += f"; in {' or '.join(map(unit_words, reading.other_units))} they fit nearly as well" if reading.other_units else ""
     why = f"within the joint limits{score}{doubt}"
-    if len(noisy) == 1:
-        return {"position": Recognised(reading.position, certain_if(certain), why)}
-    return {
-        "position": Recognised(noisy[0], certain_if(certain), why),
-        "position_target": Recognised(noisy[-1], "likely", "follows the positions with less noise"),
-    }
+    found = {"log.columns.position": Recognised(noisy[0], certain_if(certain), why)}
+    if len(noisy) > 1:
+        found["log.columns.position_target"] = Recognised(noisy[-1], "likely", "follows the positions with less noise")
+    return found
 
 
 def _position_unit(reading: Reading, robot: Robot, table: Table) -> Recognised:
@@ -396,22 +364,11 @@ def _row_rate(clock: TimeColumn, rate: Rate) -> Recognised:
     )
 
 
-def _rate_unit(robot: Robot, reading: Reading, units: dict[str, Recognised], notes: list[str], clock: TimeColumn) -> None:
-    """Unit of the velocities, from the ratio of the derivative of the positions to them."""
-    if clock.column is None and clock.certainty != "certain":
-        return
+def _rate_unit(robot: Robot, reading: Reading) -> str | None:
+    """Unit of the velocities, from the ratio of the derivative of the positions to them; None if no unit explains it."""
     names = ("m/s", "mm/s") if robot.prismatic.all() else ("rad/s", "deg/s", "rev/s", "rpm")
     ratio = reading.rate.scale * parse_unit(reading.units[int(np.argmin(robot.prismatic))]).factor
     factors: dict[str, float] = {name: parse_unit(name).factor for name in names}
     factors |= {f"a factor of {10.0**power:g}": 10.0**power for power in (-3, -2, -1, 1, 2, 3)}  # 0.1 is near 1 rpm
     nearest = min(factors, key=lambda name: abs(np.log(max(ratio, np.finfo(float).tiny) / factors[name])))
-    if nearest in names and abs(ratio / factors[nearest] - 1.0) < 0.1:
-        if nearest != names[0]:
-            units["velocity"] = Recognised(
-                nearest, "certain", f"the derivative of the positions is {reading.rate.scale:.4g} times as large"
-            )
-        return
-    notes.append(
-        f"the derivative of the positions is {reading.rate.scale:.4g} times the velocities, "
-        "which no unit explains: check clock and gear ratios"
-    )
+    return nearest if nearest in names and abs(ratio / factors[nearest] - 1.0) < 0.1 else None

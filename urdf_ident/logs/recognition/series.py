@@ -36,6 +36,14 @@ class TimeColumn:
     reason: str
 
 
+class Rate(NamedTuple):
+    """The run of columns that holds the rates of another: lowest correlation and median scale over the moving joints."""
+
+    block: Block | None = None
+    correlation: float = 0.0
+    scale: float = 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class Series:
     """All columns, smoothed in the same way.
@@ -48,12 +56,45 @@ class Series:
         slope: Difference quotients over the same windows, shape (M, W) [per s].
         bend: Second difference quotients, shape (M, W) [per s²].
         rough: Shape (W,): standard deviation of the sample-to-sample noise, in the column's unit.
+        moves: Shape (W,): True for columns that are not constant.
+        like: Shape (W, W): correlation of the columns.
+        correlation: Shape (W, W): correlation of the slope of column i with column j.
+        scale: Shape (W, W): slope of i per unit of j.
     """
 
     mean: Array
     slope: Array
     bend: Array
     rough: Array
+    moves: BoolArray
+    like: Array
+    correlation: Array
+    scale: Array
+
+    def alike(self, first: Block, second: Block) -> bool:
+        """Whether two runs are twins: they correlate for every moving joint."""
+        pairs = self._moving(first, second)
+        return bool(pairs) and all(abs(self.like[i, j]) > _ALIKE for i, j in pairs)
+
+    def rates(self, among: Sequence[Block]) -> dict[Block, Rate]:
+        """Finds for each run of columns the run of its rates; runs without one are absent."""
+        stride = {block: block[1] - block[0] if len(block) > 1 else 0 for block in among}
+        rate_of: dict[Block, Rate] = {}
+        for block in among:
+            for other in among:
+                if other == block or stride[other] != stride[block] or set(other) & set(block):
+                    continue
+                moving = self._moving(block, other)
+                if 2 * len(moving) < len(block):
+                    continue
+                worst = min(float(self.correlation[i, j]) for i, j in moving)
+                if worst > max(_LINKED, rate_of[block].correlation + _BETTER if block in rate_of else -1.0):
+                    rate_of[block] = Rate(other, worst, float(np.median([self.scale[i, j] for i, j in moving])))
+        return rate_of
+
+    def _moving(self, first: Block, second: Block) -> list[tuple[int, int]]:
+        """Pairs of columns of two runs that both move."""
+        return [(i, j) for i, j in zip(first, second, strict=True) if self.moves[i] and self.moves[j]]
 
 
 def find_clock(values: Array, rate: float | None, named: int | None, unit: str | None) -> TimeColumn:
@@ -68,9 +109,10 @@ def find_clock(values: Array, rate: float | None, named: int | None, unit: str |
     Returns:
         The clock; a guess of 100 Hz if there is no time column.
     """
-    if named is None and rate is not None:
-        return TimeColumn(None, "s", 1.0 / rate, "certain", f"log.rate {rate:g} Hz is given")
-    for k in [named] if named is not None else [k for k in range(values.shape[1]) if _rises(values[:, k])]:
+    candidates = [named] if named is not None else []
+    if named is None and rate is None:
+        candidates = [k for k in range(values.shape[1]) if _rises(values[:, k])]
+    for k in candidates:
         column = values[np.isfinite(values[:, k]), k]
         interval = float(np.median(np.diff(column))) if len(column) > 2 else 0.0
         if named is None and interval == 1.0:
@@ -139,44 +181,14 @@ def smoothed(values: Array, clock: TimeColumn) -> Series:
 
     wide = np.maximum(0.5 * (time[centre + 2 * half] - time[centre - 2 * half]), 0.2 * half * clock.interval)[:, None]
     bend = (middle(centre + 2 * half) - 2 * middle(centre) + middle(centre - 2 * half)) / wide**2
-    return Series(mean, slope, bend, white_noise(filled))
-
-
-class Rate(NamedTuple):
-    """The run of columns that holds the rates of another: lowest correlation and median scale over the moving joints."""
-
-    block: Block | None = None
-    correlation: float = 0.0
-    scale: float = 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class Links:
-    """Relations between columns and their rates.
-
-    Attributes:
-        correlation: Shape (W, W): correlation of the slope of column i with column j.
-        scale: Shape (W, W): slope of i per unit of j.
-        like: Shape (W, W): correlation of the columns themselves.
-        moves: Shape (W,): True for columns that are not constant.
-    """
-
-    correlation: Array
-    scale: Array
-    like: Array
-    moves: BoolArray
-
-
-def links_of(series: Series) -> Links:
-    """Correlates the slope of every column with every column."""
-    mean = series.mean - series.mean.mean(axis=0)
-    slope = series.slope - series.slope.mean(axis=0)
-    size = np.linalg.norm(mean, axis=0)
-    speed = np.linalg.norm(slope, axis=0)
-    moves = size > 1e-9 * np.maximum(np.abs(series.mean).max(axis=0), 1e-9) * np.sqrt(len(mean))
-    product = slope.T @ mean
+    # how columns, and their slopes, correlate with each column
+    apart, turning = mean - mean.mean(axis=0), slope - slope.mean(axis=0)
+    size, speed = np.linalg.norm(apart, axis=0), np.linalg.norm(turning, axis=0)
+    moves = size > 1e-9 * np.maximum(np.abs(mean).max(axis=0), 1e-9) * np.sqrt(len(mean))
     spread, fast = np.where(moves, size, np.inf), np.where(moves & (speed > 0), speed, np.inf)
-    return Links(product / fast[:, None] / spread, product / spread**2, (mean.T @ mean) / spread[:, None] / spread, moves)
+    like, product = (apart.T @ apart) / spread[:, None] / spread, turning.T @ apart
+    correlation, scale = product / fast[:, None] / spread, product / spread**2
+    return Series(mean, slope, bend, white_noise(filled), moves, like, correlation, scale)
 
 
 def blocks(width: int, n: int, taken: Sequence[int]) -> list[Block]:
@@ -190,26 +202,3 @@ def blocks(width: int, n: int, taken: Sequence[int]) -> list[Block]:
             if not set(block) & set(taken):
                 runs.append(block)
     return runs
-
-
-def rates(links: Links, among: Sequence[Block]) -> dict[Block, Rate]:
-    """Finds for each run of columns the run of its rates; runs without one are absent."""
-    stride = {block: block[1] - block[0] if len(block) > 1 else 0 for block in among}
-    rate_of: dict[Block, Rate] = {}
-    for block in among:
-        for other in among:
-            if other == block or stride[other] != stride[block] or set(other) & set(block):
-                continue
-            moving = [(i, j) for i, j in zip(block, other, strict=True) if links.moves[i] and links.moves[j]]
-            if 2 * len(moving) < len(block):
-                continue
-            worst = min(float(links.correlation[i, j]) for i, j in moving)
-            if worst > max(_LINKED, rate_of[block].correlation + _BETTER if block in rate_of else -1.0):
-                rate_of[block] = Rate(other, worst, float(np.median([links.scale[i, j] for i, j in moving])))
-    return rate_of
-
-
-def alike(links: Links, first: Block, second: Block) -> bool:
-    """Whether two runs are twins: they correlate for every moving joint."""
-    pairs = [(i, j) for i, j in zip(first, second, strict=True) if links.moves[i] and links.moves[j]]
-    return bool(pairs) and all(abs(links.like[i, j]) > _ALIKE for i, j in pairs)
