@@ -72,11 +72,9 @@ def check_steps(state: Examination) -> None:
 
 
 def _coarse_step(effort: Array) -> float:
-    """The step between the values of an effort if it is coarse compared with its standard deviation, else 0."""
-    gaps = np.diff(np.unique(effort))
-    step = float(gaps.min())
-    coarse = len(gaps) > 1 and step > _COARSE * float(effort.std())
-    return step if coarse and np.abs(gaps / step - np.round(gaps / step)).max() < 0.05 else 0.0
+    """The step in which an effort comes if it is coarse compared with its standard deviation, else 0."""
+    step = count_of(effort)
+    return step if step > _COARSE * float(effort.std()) else 0.0
 
 
 def check_sign_lost(state: Examination) -> None:
