@@ -81,8 +81,8 @@ def paired(gap: float) -> float:
     effort = np.cos(time)
     recording = Recording("log", ("j",), time, q[:, None], effort=effort[:, None])
     (piece,), clock = even_pieces(recording)
-    grid = piece.start + np.arange(len(piece.q)) / clock.rate
-    return float(np.abs(piece.q[:, 0] - np.sin(grid)).max())
+    grid = piece.time[0] + np.arange(len(piece)) / clock.rate
+    return float(np.abs(piece.position[:, 0] - np.sin(grid)).max())
 
 
 def test_a_spline_does_not_swing_through_stamps_that_are_nearly_equal() -> None:
@@ -95,9 +95,9 @@ def test_one_stamp_far_away_is_no_memory_error() -> None:
     time = np.concatenate([np.sort(np.random.default_rng(0).random(100)), [1e10]])
     recording = Recording("log", ("j",), time, np.sin(time)[:, None], effort=np.cos(time)[:, None])
     pieces, _ = even_pieces(recording)
-    assert sum(len(piece.q) for piece in pieces) < 1000  # the far stamp stands behind a gap
+    assert sum(len(piece) for piece in pieces) < 1000  # the far stamp stands behind a gap
     with pytest.raises(LogError, match=r"row 100: .* s between two rows, expected about"):
-        _resample(recording, 100.0, even=False)
+        _resample(recording, 100.0)
 
 
 def test_an_error_at_rest_is_no_error_in_motion() -> None:

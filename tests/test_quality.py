@@ -435,7 +435,7 @@ def test_runs_joined_into_one_file_are_split_where_the_joints_are_elsewhere() ->
     assert codes(log) == {"runs-joined"}
     mended = assess(log, ROBOT).recording
     np.testing.assert_array_equal(mended.position, joined["position"])
-    assert [len(piece.q) for piece in even_pieces(mended)[0]] == [1000, 1000, 1000]
+    assert [len(piece) for piece in even_pieces(mended)[0]] == [1000, 1000, 1000]
 
 
 @pytest.mark.parametrize(("seconds", "spacing"), [(0.008, 0.4), (0.048, 0.1), (0.8, 0.1)])

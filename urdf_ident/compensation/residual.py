@@ -142,13 +142,14 @@ def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive) -> GearRipple | N
         require_motor_positions(recording, "the log has no motor positions", "log both encoders")
         pieces, clock = even_pieces(recording)
         for piece in pieces:
-            if piece.qm is None or len(piece.qm) < 64 or clock.rate < 4 * SLOW:
+            motor = piece.motor_position
+            if motor is None or len(motor) < 64 or clock.rate < 4 * SLOW:
                 continue
             for j in range(drive.n):
                 if abs(ratio[j]) < 1.5:
                     continue
-                phase = orders * (ratio[j] * piece.qm[:, j : j + 1])
-                waves = np.column_stack([np.sin(phase), np.cos(phase), piece.qm[:, j] - piece.q[:, j]])
+                phase = orders * (ratio[j] * motor[:, j : j + 1])
+                waves = np.column_stack([np.sin(phase), np.cos(phase), motor[:, j] - piece.position[:, j]])
                 rows[j].append(waves - lowpass(waves, clock.rate, SLOW))
     sine, cosine = np.zeros((2, len(orders), drive.n))
     for j, blocks in enumerate(rows):

@@ -8,7 +8,7 @@ of one period, they give the better clock (:func:`device_clock`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -262,27 +262,16 @@ def in_bursts(time: Array, position: Array) -> bool:
     return bool(late.sum() >= _SEVERAL and np.median(longer) < np.sqrt(np.median(later)))
 
 
-@dataclass(frozen=True)
-class UniformPiece:
-    """A piece of a log between gaps on a uniform grid, starting at ``start`` [s]; arrays of shape (N, n) in SI units."""
-
-    start: float
-    q: Array
-    v: Array | None
-    tau: Array | None
-    qm: Array | None
-    external: Array | None = None
-
-
 @lru_cache(maxsize=1)  # several checks of a log use it in turn
-def even_pieces(recording: Recording) -> tuple[list[UniformPiece], Clock]:
-    """Resamples a log to a uniform grid, split at its gaps.
+def even_pieces(recording: Recording) -> tuple[list[Recording], Clock]:
+    """Splits a log at its gaps, and resamples it to a uniform grid unless its clock is one.
 
     Args:
         recording: All rows finite, time strictly increasing.
 
     Returns:
-        The pieces of ten samples or more, and the clock that gives their rate.
+        The pieces of ten samples or more, and the clock that gives their rate. Resampled ones
+        have the signals that a motion is made of: no targets, no temperatures.
 
     Raises:
         LogError: There are fewer than ten samples or missing values, or time does not increase.
@@ -304,18 +293,15 @@ def even_pieces(recording: Recording) -> tuple[list[UniformPiece], Clock]:
     for begin, end in bounds(len(time), clock.gaps):
         apart = np.count_nonzero(np.diff(time[begin:end]) > 0.2 / clock.rate)
         if end - begin >= 10 and apart >= 3:  # the stamps may be nearly equal
-            pieces.append(_resample(recording.take(slice(begin, end)), clock.rate, clock.even))
+            piece = recording.take(slice(begin, end))
+            pieces.append(piece if clock.even else _resample(piece, clock.rate))
     if not pieces:
         raise LogError("the log is all gaps", where=recording.name, got=f"{len(clock.gaps)} pauses", remedy="record it again")
     return pieces, clock
 
 
-def _resample(part: Recording, rate: float, even: bool) -> UniformPiece:
+def _resample(part: Recording, rate: float) -> Recording:
     """Interpolates positions and velocities cubically, efforts linearly: they are noisy and must not overshoot."""
-    if even:
-        return UniformPiece(
-            float(part.time[0]), part.position, part.velocity, part.effort, part.motor_position, part.external_torque
-        )
     from scipy.interpolate import CubicSpline
 
     time = part.time
@@ -341,20 +327,28 @@ def _resample(part: Recording, rate: float, even: bool) -> UniformPiece:
         return out
 
     def linear(x: Array) -> Array:
-        out = np.empty((len(grid), x.shape[1]))
-        for j, column in enumerate(x.T):
-            out[:, j] = np.interp(grid, time, column)
-        return out
+        return np.column_stack([np.interp(grid, time, column) for column in x.T])
 
     velocity, motor = (None if x is None else cubic(x) for x in (part.velocity, part.motor_position))
     effort, external = (None if x is None else linear(x) for x in (part.effort, part.external_torque))
-    return UniformPiece(float(time[0]), cubic(part.position), velocity, effort, motor, external)
+    return Recording(
+        part.name,
+        part.joints,
+        grid,
+        cubic(part.position),
+        velocity,
+        effort=effort,
+        effort_unit=part.effort_unit,
+        motor_position=motor,
+        external_torque=external,
+    )
 
 
-def advanced(piece: UniformPiece, rate: float, delay: float, name: str) -> UniformPiece:
+def advanced(piece: Recording, rate: float, delay: float) -> Recording:
     """Advances the efforts of a piece by ``delay`` and removes the rows without efforts.
 
     Args:
+        piece: On a uniform grid.
         rate: Samples per second [Hz].
         delay: Lag of the efforts behind the positions [s]; negative if they lead.
 
@@ -364,13 +358,10 @@ def advanced(piece: UniformPiece, rate: float, delay: float, name: str) -> Unifo
     Raises:
         LogError: The piece is shorter than the delay.
     """
-    if piece.tau is None:
+    if piece.effort is None:
         return piece
     late = math.ceil(abs(delay) * rate)
-    if len(piece.q) < late + 10:
-        raise LogError("the log is shorter than the delay of its efforts", where=name, got=f"{len(piece.q) / rate:.3g} s")
-    kept = slice(0, len(piece.q) - late) if delay > 0 else slice(late, None)
-    tau = ahead(piece.tau, delay * rate)[kept]
-    start = piece.start + (late / rate if delay < 0 else 0.0)
-    v, qm, external = (None if x is None else x[kept] for x in (piece.v, piece.qm, piece.external))
-    return UniformPiece(start, piece.q[kept], v, tau, qm, external)
+    if len(piece) < late + 10:
+        raise LogError("the log is shorter than the delay of its efforts", where=piece.name, got=f"{len(piece) / rate:.3g} s")
+    moved = replace(piece, effort=ahead(piece.effort, delay * rate))
+    return moved.take(slice(0, len(piece) - late) if delay > 0 else slice(late, None))

@@ -21,7 +21,7 @@ from ..logs.refusals import each_usable
 from ..model.robot import Robot
 from ..samples import Segment, columns, fast_speed, moving
 from ..units import percent
-from .clock import GAP_PERIODS, GAP_SECONDS, Clock, UniformPiece, advanced, even_pieces
+from .clock import GAP_PERIODS, GAP_SECONDS, Clock, advanced, even_pieces
 from .config import FEWEST_PERIODS, SignalConfig
 from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, attenuation, differentiate, estimate_cutoff, lowpass, prediction_cutoff
 from .periods import LIKENESS, SAID, Averaged, Repetition, average, find_repetition
@@ -92,29 +92,37 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     Raises:
         LogError: The robot does not move, or not long enough.
     """
-    config = config or SignalConfig()
+    config = resolve([recording], config)
     pieces, clock = _pieces(recording, config)
-    rate = clock.rate
-    choice, why_cutoff = _cutoff(pieces, rate, config, recording)
-    source, why_velocity = _velocity_source(recording, pieces, rate, choice, config)
-    cutoff, lost = choice.cutoff, None
-    factor, row_cutoff, why_rows = _rows(rate, cutoff, config)
+    rate, cutoff, source, lost = clock.rate, float(config.cutoff), config.velocity, None
+    given = "cutoff" not in config.chosen
+    if given and cutoff >= 0.5 * rate:
+        raise LogError(
+            "signals.cutoff is above what the log's rate can show",
+            where=recording.name,
+            got=f"{cutoff:g} Hz",
+            expected=f"below {0.5 * rate:.4g} Hz, half the rate",
+            remedy="leave it out: `signals: {cutoff: auto}` finds it",
+        )
+    if source == "logged" and recording.velocity is None:
+        raise LogError("the log has no velocities", where=recording.name, remedy="use `signals: {velocity: auto}`")
+    factor, row_cutoff, why_rows = _rows(rate, config)
     how = "as logged" if clock.even else f"resampled from a clock that varies by {percent(100 * clock.jitter)} % of a period"
     if len(clock.gaps):
         how += f"; split at {len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s"
-    why = {"rate": f"{rate:.5g} Hz, {how}", "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
-    repetition, averaged = _repetition(pieces, config, recording.name), None
+    why = {"rate": f"{rate:.5g} Hz, {how}", "cutoff": f"{cutoff:.4g} Hz, {config.reason}"}
+    why |= {"decimate": why_rows, "velocity": f"{source}, {config.velocity_reason}"}
+    repetition, averaged = _repetition(pieces, config), None
     if repetition is None:
-        motion = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
+        motion = [_derivatives(piece, rate, cutoff, config.order, source) for piece in pieces]
         motion = hold_resting_joints(motion, robot, config)
-        segments, why["rest"] = cut_rest(motion, pieces, rate, cutoff, config, recording.name)
-        raw = [piece.q for piece in even_pieces(recording)[0]]
-        given = config.cutoff != "auto" and "cutoff" not in config.chosen
+        segments, why["rest"] = cut_rest(motion, pieces, rate, cutoff, config)
+        raw = [piece.position for piece in even_pieces(recording)[0]]
         end = estimate_cutoff(raw, rate, steps=counts_of(recording.position)).motion_end if given else 0.0
         lost = attenuation(raw, rate, cutoff, config.order, end)
     else:
         around = max(1, math.ceil(HALF_WIDTH * factor / round(repetition.length)))
-        periods, averaged = average(pieces[0], rate, repetition, recording.name, cutoff, around)
+        periods, averaged = average(pieces[0], rate, repetition, cutoff, around)
         (periods,) = hold_resting_joints([periods], robot, config)
         why["periodic"] = f"averaged, {averaged.describe()}"
         segments, why["rest"] = _one_period(periods, around, factor, config)
@@ -122,28 +130,26 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     return Conditioned(tuple(segments), rate, cutoff, rate / factor, factor, row_cutoff, source, why, averaged, lost)
 
 
-def _pieces(recording: Recording, config: SignalConfig) -> tuple[list[UniformPiece], Clock]:
+def _pieces(recording: Recording, config: SignalConfig) -> tuple[list[Recording], Clock]:
     """Pieces of a log at a constant rate, their efforts advanced by a known delay."""
     pieces, clock = even_pieces(recording)
     if config.delay != "auto" and config.delay:
-        pieces = [advanced(piece, clock.rate, float(config.delay), recording.name) for piece in pieces]
+        pieces = [advanced(piece, clock.rate, float(config.delay)) for piece in pieces]
     return pieces, clock
 
 
-def _rows(rate: float, cutoff: float, config: SignalConfig) -> tuple[int, float, str]:
+def _rows(rate: float, config: SignalConfig) -> tuple[int, float, str]:
     """Samples per row, low-pass of the rows before the decimation [Hz], and the reason."""
-    wanted = _row_rate(cutoff) if config.decimate == "auto" else float(config.decimate)
-    factor = max(1, int((1 + _CLOCKS) * rate / wanted))
+    factor = max(1, int((1 + _CLOCKS) * rate / float(config.decimate)))
     row_rate = rate / factor
     row_cutoff = 0.4 * row_rate
     why = f"every sample is an equation ({row_rate:.4g} Hz)"
     if factor > 1:
         why = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
-    automatic = config.decimate == "auto" or "decimate" in config.chosen
     reason = (
         f"{ROWS_PER_CUTOFF:g} times the cut-off or {FEWEST_ROWS:g} Hz, as friction reverses faster than the filtered motion"
     )
-    return factor, row_cutoff, f"{why}: {reason if automatic else 'as configured'}"
+    return factor, row_cutoff, f"{why}: {reason if 'decimate' in config.chosen else 'as configured'}"
 
 
 def _one_period(periods: Segment, around: int, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
@@ -174,37 +180,37 @@ def behind(log: Conditioned, recording: Recording, robot: Robot, config: SignalC
         cutoff: The other low-pass [Hz].
     """
     pieces, clock = _pieces(recording, config)
-    whole = [_derivatives(piece, clock.rate, cutoff, config.order, log.velocity_source, recording.name) for piece in pieces]
+    whole = [_derivatives(piece, clock.rate, cutoff, config.order, log.velocity_source) for piece in pieces]
     whole = hold_resting_joints(whole, robot, config)
-    starts = np.array([piece.start for piece in whole]) - 0.5 / clock.rate
+    starts = np.array([piece.time[0] for piece in whole]) - 0.5 / clock.rate
     motion = []
     for segment in log.segments:
         piece = whole[int(np.searchsorted(starts, segment.start)) - 1]
-        begin = round((segment.start - piece.start) * clock.rate)
+        begin = round((segment.start - piece.time[0]) * clock.rate)
         motion.append(replace(piece.slice(begin, begin + len(segment)), weights=segment.weights))
     return tuple(motion)
 
 
-def _repetition(pieces: list[UniformPiece], config: SignalConfig, name: str) -> Repetition | None:
+def _repetition(pieces: list[Recording], config: SignalConfig) -> Repetition | None:
     """The periods to average, if any."""
     if config.periodic == "off":
         return None
     asked = config.periodic == "on"
-    if pieces[0].qm is not None:  # spring deflections are small and have higher harmonics than the motion
+    if pieces[0].motor_position is not None:  # spring deflections are small and have higher harmonics than the motion
         if asked:
             raise LogError(
                 "a log with motor positions is not averaged: its deflections are too small for that",
-                where=name,
+                where=pieces[0].name,
                 got="signals.periodic: on",
                 expected="auto or off",
             )
         return None
     demand = (2, SAID) if asked else (FEWEST_PERIODS, LIKENESS)
-    repetition = find_repetition(pieces[0].q, *demand) if len(pieces) == 1 else None
+    repetition = find_repetition(pieces[0].position, *demand) if len(pieces) == 1 else None
     if asked and repetition is None:
         raise LogError(
             "the motion does not repeat: there are no whole periods to average",
-            where=name,
+            where=pieces[0].name,
             got="no two equal periods in a row" if len(pieces) == 1 else f"{len(pieces)} pieces between pauses",
             expected="two or more whole periods",
             remedy="set signals.periodic: auto, or record several periods",
@@ -228,58 +234,45 @@ def resolve(recordings: Sequence[Recording], config: SignalConfig | None = None)
     config = config or SignalConfig()
     if not recordings:
         raise LogError("no log to condition", expected="one or more recordings")
-    choices_of_logs = each_usable(partial(_choices, config=config), recordings)
-    choices, sources = [cutoff for cutoff, _ in choices_of_logs], [source for _, source in choices_of_logs]
-    wishes = [choice.cutoff for choice, _ in choices]
-    cutoff = float(np.median(wishes))
-    reason = choices[0][1].split(", ", 1)[1]
-    if config.cutoff == "auto" and len(recordings) > 1:
-        reason = f"median over {len(wishes)} logs ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
-    decimate = _row_rate(cutoff) if config.decimate == "auto" else config.decimate
-    derived = next((k for k, (source, _) in enumerate(sources) if source != "logged"), None)
-    velocity, words = sources[derived or 0]
-    if len(recordings) > 1 and derived is not None:
-        words = f"{words} ({recordings[derived].name}), so in all logs"
-    chosen = tuple(name for name in ("cutoff", "decimate", "velocity") if getattr(config, name) == "auto")
-    return replace(
-        config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason, velocity_reason=words, chosen=chosen
-    )
+    automatic = [name for name in ("cutoff", "decimate", "velocity") if getattr(config, name) == "auto"]
+    if not automatic:
+        return config
+    config = replace(config, chosen=(*config.chosen, *automatic))
+    choices, velocities = zip(*each_usable(partial(_choices, config=config), recordings), strict=True)
+    if config.cutoff == "auto":
+        cutoffs = [choice.cutoff for choice in choices]
+        reason = f"Butterworth of order {config.order} forwards and backwards: {choices[0].why}"
+        if len(recordings) > 1:
+            reason = f"median over {len(cutoffs)} logs ({min(cutoffs):.3g} to {max(cutoffs):.3g} Hz)"
+        config = replace(config, cutoff=float(np.median(cutoffs)), reason=reason)
+    if config.decimate == "auto":
+        config = replace(config, decimate=max(ROWS_PER_CUTOFF * float(config.cutoff), FEWEST_ROWS))
+    if config.velocity == "auto":
+        derived = next((k for k, (source, _) in enumerate(velocities) if source != "logged"), None)
+        source, words = velocities[derived or 0]
+        if len(recordings) > 1 and derived is not None:
+            words = f"{words} ({recordings[derived].name}), so in all logs"
+        config = replace(config, velocity=source, velocity_reason=words)
+    return config
 
 
-def _choices(recording: Recording, config: SignalConfig) -> tuple[tuple[CutoffChoice, str], tuple[str, str]]:
-    """Cut-off and source of velocities chosen for one log, each with its reason."""
+def _choices(recording: Recording, config: SignalConfig) -> tuple[CutoffChoice, tuple[str, str]]:
+    """Cut-off of one log, and source of its velocities with the reason; of a setting that is not automatic, that value."""
     pieces, clock = even_pieces(recording)
-    cutoff = _cutoff(pieces, clock.rate, config, recording)
-    return cutoff, _velocity_source(recording, pieces, clock.rate, cutoff[0], config)
-
-
-def _row_rate(cutoff: float) -> float:
-    """Row rate for a cut-off of the positions [Hz]."""
-    return max(ROWS_PER_CUTOFF * cutoff, FEWEST_ROWS)
-
-
-def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, recording: Recording) -> tuple[CutoffChoice, str]:
     if config.cutoff != "auto":
-        cutoff = float(config.cutoff)
-        if "cutoff" not in config.chosen and cutoff >= 0.5 * rate:
-            raise LogError(
-                "signals.cutoff is above what the log's rate can show",
-                where=recording.name,
-                got=f"{cutoff:g} Hz",
-                expected=f"below {0.5 * rate:.4g} Hz, half the rate",
-                remedy="leave it out: `signals: {cutoff: auto}` finds it",
-            )
-        return CutoffChoice(cutoff, cutoff, config.reason), f"{cutoff:.4g} Hz, {config.reason}"
-    choice = _cutoff_of_spectrum([piece.q for piece in pieces], rate, config, recording)
-    if config.scale != 1.0:
+        choice = CutoffChoice(float(config.cutoff), float(config.cutoff), config.reason)
+    else:
+        choice = _cutoff_of_spectrum(pieces, clock.rate, config, counts_of(recording.position))
+    if config.cutoff == "auto" and config.scale != 1.0:
         why = f"{config.scale:.3g} times that of the spectrum, as held-out torque errors chose"
-        choice = replace(choice, cutoff=prediction_cutoff(choice.cutoff, config.scale, rate), why=why)
-    return choice, f"{choice.cutoff:.4g} Hz, Butterworth of order {config.order} forwards and backwards: {choice.why}"
+        choice = replace(choice, cutoff=prediction_cutoff(choice.cutoff, config.scale, clock.rate), why=why)
+    source = (config.velocity, config.velocity_reason)
+    return choice, _velocity_source(recording, pieces, clock.rate, choice.cutoff) if config.velocity == "auto" else source
 
 
-def _cutoff_of_spectrum(positions: list[Array], rate: float, config: SignalConfig, recording: Recording) -> CutoffChoice:
-    """Cut-off that the spectra of the moving joints ask for."""
-    first = min(10.0, HIGHEST * rate)
+def _cutoff_of_spectrum(pieces: list[Recording], rate: float, config: SignalConfig, steps: Array) -> CutoffChoice:
+    """Cut-off that the spectra of the moving joints ask for; steps: of the positions, as for :func:`estimate_cutoff`."""
+    positions, first = [piece.position for piece in pieces], min(10.0, HIGHEST * rate)
     moving, longest = [], 0
     for q in positions:
         speed = differentiate(lowpass(q, rate, first), rate)
@@ -289,42 +282,39 @@ def _cutoff_of_spectrum(positions: list[Array], rate: float, config: SignalConfi
             longest = max(longest, end - begin)
         moving.append(moves)
     if longest < max(32, 0.2 * rate):
-        raise no_motion(positions, rate, config, recording.name)
+        raise no_motion(pieces, rate, config)
     moved = [q[moves] for q, moves in zip(positions, moving, strict=True) if moves.any()]
     travel = np.max([np.ptp(q, axis=0) for q in moved], axis=0)
     # half the mean square successive difference is the white noise in the variance (von Neumann 1941)
     white = np.min([0.5 * np.mean(np.diff(q, axis=0) ** 2, axis=0) / positive(q.var(axis=0)) for q in moved], axis=0)
     movers = (travel > 1e-3 * travel.max()) & (white < _MOSTLY_WHITE)
     movers = movers if movers.any() else np.ones_like(movers)
-    return estimate_cutoff([q[:, movers] for q in positions], rate, moving, counts_of(recording.position)[movers])
+    return estimate_cutoff([q[:, movers] for q in positions], rate, moving, steps[movers])
 
 
-def _velocity_source(
-    recording: Recording, pieces: list[UniformPiece], rate: float, choice: CutoffChoice, config: SignalConfig
-) -> tuple[str, str]:
-    if config.velocity == "logged" and recording.velocity is None:
-        raise LogError("the log has no velocities", where=recording.name, remedy="use `signals: {velocity: auto}`")
-    if config.velocity != "auto":
-        return config.velocity, f"{config.velocity}, {config.velocity_reason}"
+def _velocity_source(recording: Recording, pieces: list[Recording], rate: float, cutoff: float) -> tuple[str, str]:
+    """Where velocities come from, ``"logged"`` or ``"differentiated"``, and why."""
     if recording.velocity is None:
         return "differentiated", "no velocities in the log"
-    piece = max(pieces, key=lambda piece: len(piece.q))
-    if piece.v is None or len(piece.q) < 64:
+    piece = max(pieces, key=len)
+    if piece.velocity is None or len(piece) < 64:
         return "differentiated", "too few samples to judge the logged velocity"
-    match = match_velocity(piece.q, piece.v, rate, choice.cutoff)
+    match = match_velocity(piece.position, piece.velocity, rate, cutoff)
     better = match.agrees and match.lag_error < 0.02 and match.noise_ratio < 0.25
     return "logged" if better else "differentiated", match.words
 
 
-def _derivatives(piece: UniformPiece, rate: float, cutoff: float, order: int, source: str, name: str) -> Segment:
-    q = lowpass(piece.q, rate, cutoff, order)
-    v = lowpass(piece.v, rate, cutoff, order) if source == "logged" and piece.v is not None else differentiate(q, rate)
+def _derivatives(piece: Recording, rate: float, cutoff: float, order: int, source: str) -> Segment:
+    q = lowpass(piece.position, rate, cutoff, order)
+    logged = piece.velocity if source == "logged" else None
+    v = differentiate(q, rate) if logged is None else lowpass(logged, rate, cutoff, order)
     qm = vm = am = None
-    if piece.qm is not None:
-        qm = lowpass(piece.qm, rate, cutoff, order)
+    if piece.motor_position is not None:
+        qm = lowpass(piece.motor_position, rate, cutoff, order)
         vm = differentiate(qm, rate)
         am = differentiate(vm, rate)
-    return Segment(name, piece.start, rate, q, v, differentiate(v, rate), piece.tau, qm, vm, am, external=piece.external)
+    start, a, external = float(piece.time[0]), differentiate(v, rate), piece.external_torque
+    return Segment(piece.name, start, rate, q, v, a, piece.effort, qm, vm, am, external=external)
 
 
 def hold_resting_joints(segments: list[Segment], robot: Robot, config: SignalConfig) -> list[Segment]:
@@ -354,7 +344,7 @@ def hold_resting_joints(segments: list[Segment], robot: Robot, config: SignalCon
 
 
 def cut_rest(
-    whole: list[Segment], pieces: list[UniformPiece], rate: float, cutoff: float, config: SignalConfig, name: str
+    whole: list[Segment], pieces: list[Recording], rate: float, cutoff: float, config: SignalConfig
 ) -> tuple[list[Segment], str]:
     """Returns the motions between standstills, without the samples at the ends of pieces that the filter's transient affects.
 
@@ -387,8 +377,8 @@ def cut_rest(
     least = min(least, edge) if lost else least
     kept = [segment for segment in motions if len(segment) >= least]
     if not kept:
-        raise no_motion([piece.q for piece in pieces], rate, config, name)
-    total = sum(len(piece.q) for piece in pieces) / rate
+        raise no_motion(pieces, rate, config)
+    total = sum(len(piece) for piece in pieces) / rate
     used = sum(len(segment) for segment in kept) / rate
     why = f"{used:.4g} s of motion in {len(kept)} piece(s) out of {total:.4g} s; "
     why += f"standstill longer than {config.rest_time:g} s is left out"
@@ -397,18 +387,18 @@ def cut_rest(
     return kept, why
 
 
-def no_motion(positions: Sequence[Array], rate: float, config: SignalConfig, name: str) -> LogError:
+def no_motion(pieces: Sequence[Recording], rate: float, config: SignalConfig) -> LogError:
     """Builds the error of a log in which no joint moves for long, or whose positions or time have another unit than described.
 
     Args:
-        positions: Positions of each piece of the log, shapes (N_i, n) [rad or m].
+        pieces: The pieces of the log.
         rate: Samples per second [Hz].
     """
-    farthest = max((float(np.ptp(q, axis=0).max()) for q in positions if len(q)), default=0.0)
+    farthest = max(float(np.ptp(piece.position, axis=0).max()) for piece in pieces)
     return LogError(
         "the robot does not move",
-        where=name,
-        got=f"positions that change by at most {farthest:.3g} rad (m) in {sum(map(len, positions)) / rate:.3g} s",
+        where=pieces[0].name,
+        got=f"positions that change by at most {farthest:.3g} rad (m) in {sum(map(len, pieces)) / rate:.3g} s",
         expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
         remedy="record a motion that moves every joint; if it did, correct `log: {units: {position: ..., time: ...}}`",
     )

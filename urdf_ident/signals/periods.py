@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from ..grouping import runs
 from ..linalg import OUTLYING, Array, positive, robust_std
+from ..logs.recording import Recording
 from ..samples import ReadOnly, Segment
 from ..units import percent
-from .clock import EVEN, UniformPiece
+from .clock import EVEN
 from .filters import HIGHEST
 from .resolution import ROUNDING
 from .velocity import MOST_COMPARED
@@ -227,9 +228,7 @@ class Averaged(ReadOnly):
         )
 
 
-def average(
-    piece: UniformPiece, rate: float, repetition: Repetition, log: str, cutoff: float, around: int = 1
-) -> tuple[Segment, Averaged]:
+def average(piece: Recording, rate: float, repetition: Repetition, cutoff: float, around: int = 1) -> tuple[Segment, Averaged]:
     """Averages the periods of a piece of a log.
 
     Args:
@@ -243,16 +242,16 @@ def average(
         ``2·around + 1`` equal periods in a row, the middle one at the time of the second period of the log; and the
         statistics of the periods.
     """
-    q = periods_of(piece.q, repetition).mean(axis=0)
+    q = periods_of(piece.position, repetition).mean(axis=0)
     samples, seconds = len(q), repetition.length / rate
-    begin = piece.start + repetition.first / rate
+    begin = float(piece.time[0]) + repetition.first / rate
     reach = max(1, min(int(cutoff * seconds), int(HIGHEST * samples)))
-    harmonics, missing = choose_harmonics(q, deviations(piece.q, repetition), reach)
+    harmonics, missing = choose_harmonics(q, deviations(piece.position, repetition), reach)
     path = fourier_derivatives(q, seconds, harmonics)
     tau, deviation, noise, outliers = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1]), 0
-    if piece.tau is not None:
+    if piece.effort is not None:
         # mean over periods without outliers, samples far from the median over periods at their phase
-        x = periods_of(piece.tau, repetition)
+        x = periods_of(piece.effort, repetition)
         apart = x - np.median(x, axis=0)
         off = [np.abs(apart[..., j][apart[..., j] != 0.0]) for j in range(x.shape[2])]  # of an odd count, one is the median
         level = np.array([robust_std(part) if len(part) else 0.0 for part in off])
@@ -262,12 +261,12 @@ def average(
         deviation = np.where(kept, x - tau, 0.0)
         deviation[np.abs(deviation) < ROUNDING * np.abs(tau).max(axis=0)] = 0.0
         noise = np.sqrt(np.sum(deviation**2, axis=(0, 1)) / ((repetition.count - 1) * samples))
-    external = None if piece.external is None else periods_of(piece.external, repetition).mean(axis=0)
+    external = None if piece.external_torque is None else periods_of(piece.external_torque, repetition).mean(axis=0)
     tiled = {
         name: None if x is None else np.tile(x, (2 * around + 1, 1))
         for name, x in zip(("q", "v", "a", "tau", "external"), (*path, tau, external), strict=True)
     }
-    segment = Segment(log, begin + (1 - around) * seconds, samples / seconds, **tiled, repeats=repetition.count)  # type: ignore[arg-type]
+    segment = Segment(piece.name, begin + (1 - around) * seconds, samples / seconds, **tiled, repeats=repetition.count)  # type: ignore[arg-type]
     return segment, Averaged(seconds, repetition.count, begin, harmonics, missing, deviation, noise, outliers)
 
 

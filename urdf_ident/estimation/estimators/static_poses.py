@@ -77,24 +77,24 @@ def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Stat
         pieces, clock = even_pieces(assess(joint_side(log, drive), robot).recording)
         before = np.zeros(robot.n)
         for piece in pieces:
-            if piece.tau is None:
+            if piece.effort is None:
                 raise EstimationError("no torque or current in the log", where=log.name, remedy="name the effort columns")
-            if len(piece.q) < 2 * DWELL * clock.rate:
+            if len(piece) < 2 * DWELL * clock.rate:
                 continue
-            smooth = lowpass(piece.q, clock.rate, min(_SLOW, HIGHEST * clock.rate))
+            smooth = lowpass(piece.position, clock.rate, min(_SLOW, HIGHEST * clock.rate))
             still = np.asarray((np.abs(differentiate(smooth, clock.rate)) < STILL).all(axis=1))
             last = 0
             for begin, end in (run for run in runs(still) if run[1] - run[0] >= DWELL * clock.rate):
                 cut = int(EDGE * clock.rate)
                 part = slice(begin + cut, end - cut)
-                place = np.median(piece.q[part], axis=0)
+                place = np.median(piece.position[part], axis=0)
                 path, before, last = smooth[last : begin + 1], before.copy(), end
                 for j in range(robot.n):  # the direction of its last motion; unchanged if it has not moved
                     far = np.flatnonzero(np.abs(path[:, j] - place[j]) > _APART)
                     if len(far):
                         before[j] = np.sign(place[j] - path[far[-1], j])
                 places.append(place)
-                torques.append(piece.tau[part].mean(axis=0))
+                torques.append(piece.effort[part].mean(axis=0))
                 directions.append(before)
     if len(places) < _FEWEST:
         raise EstimationError(

@@ -17,7 +17,7 @@ from ...model.rigid_bodies import gravity_torques, mass_matrices
 from ...model.robot import Robot
 from ...samples import SHORT, SHORTEST, columns, fast_speed
 from ...units import joint_units
-from ..clock import UniformPiece, even_pieces
+from ..clock import even_pieces
 from ..filters import HIGHEST, differentiate, lowpass
 from ..velocity import match_velocity
 from .examination import Examination
@@ -223,9 +223,9 @@ def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:
     return [smooth_speed(piece, clock.rate) for piece in pieces], clock.rate
 
 
-def smooth_speed(piece: UniformPiece, rate: float) -> Array:
+def smooth_speed(piece: Recording, rate: float) -> Array:
     """Computes velocities from the positions of one segment, shape (N, n) [rad/s or m/s]; rate: that rate [Hz]."""
-    return differentiate(lowpass(piece.q, rate, min(10.0, HIGHEST * rate)), rate)
+    return differentiate(lowpass(piece.position, rate, min(10.0, HIGHEST * rate)), rate)
 
 
 def check_motion(state: Examination) -> None:
@@ -275,10 +275,10 @@ def check_velocity(state: Examination) -> None:
     if recording.velocity is None:
         return
     pieces, clock = even_pieces(recording)
-    piece = max(pieces, key=lambda piece: len(piece.q))
-    if piece.v is None or len(piece.q) < 64:
+    piece = max(pieces, key=len)
+    if piece.velocity is None or len(piece) < 64:
         return
-    match = match_velocity(piece.q, piece.v, clock.rate, min(10.0, HIGHEST * clock.rate))
+    match = match_velocity(piece.position, piece.velocity, clock.rate, min(10.0, HIGHEST * clock.rate))
     moves = np.array([fast_speed(speed) > SIGN_WIDTH for speed in smooth_speed(piece, clock.rate).T])
     if not moves.any():
         return
@@ -288,7 +288,7 @@ def check_velocity(state: Examination) -> None:
         state.add(id, f"{message}; logged velocities are not used", remedy=use, severity="repaired")
         state.recording = replace(recording, velocity=None)
 
-    constant = moves & (np.ptp(piece.v, axis=0) == 0)
+    constant = moves & (np.ptp(piece.velocity, axis=0) == 0)
     if constant.any():
         names = ", ".join(robot.joints[j] for j in np.flatnonzero(constant))
         ignore(Id.VELOCITY_DEAD, f"the logged velocity of {names} never changes although the joint moves")
