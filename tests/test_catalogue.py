@@ -59,9 +59,9 @@ def test_entries_are_complete() -> None:
 
 
 def test_an_unknown_id_cannot_be_made() -> None:
-    with pytest.raises(ValueError, match="no id of the catalogue"):
+    with pytest.raises(ValueError, match="not a valid Id"):
         ui.Judgement("effort-scales", "words")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no id of the catalogue"):
+    with pytest.raises(ValueError, match="not a valid Id"):
         ui.Judgement.from_dict({"id": "effort-scales", "severity": "warning", "message": "words"})
 
 

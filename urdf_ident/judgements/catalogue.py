@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 #: From harmless to unusable: information; a repair; a doubt; a reason not to use the log, or the result.
 Severity = Literal["info", "repaired", "warning", "refused"]
@@ -64,7 +64,7 @@ class Id(str, Enum):
 
     entry: Entry
 
-    def __new__(cls, entry: Entry) -> Id:
+    def __new__(cls, entry: Any) -> Id:
         """Creates a member that is its id, with its entry."""
         member = str.__new__(cls, entry.id)
         member._value_ = entry.id
@@ -744,13 +744,6 @@ class Id(str, Enum):
     )
     PAYLOAD_MASS = info("payload-mass", "Relative standard error of the mass: good below 2 %, refused from 20 % on.")
 
-    @classmethod
-    def of(cls, text: str) -> Id:
-        """The member with an id; raises ValueError if there is none."""
-        if text not in _MEMBERS:
-            raise ValueError(f"{text!r} is no id of the catalogue")
-        return _MEMBERS[text]
-
     @property
     def rank(self) -> int:
         """Position of its section: at equal severity lower ones come first."""
@@ -777,6 +770,5 @@ SECTIONS: dict[Id, str] = {
     Id.HELD_OUT_ERROR: "Errors on other motions",
     Id.PAYLOAD_IMPOSSIBLE: "Payload",
 }
-_MEMBERS = {str(id): id for id in Id}
 _ORDER = list(Id)
 _RANKS = {id: sum(_ORDER.index(first) <= k for first in SECTIONS) for k, id in enumerate(_ORDER)}

@@ -107,14 +107,14 @@ class Judgement:
     joints: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id", Id.of(self.id))
+        object.__setattr__(self, "id", Id(self.id))
         entry = self.id.entry
         if self.severity is _CATALOGUE:
             object.__setattr__(self, "severity", entry.severity)
         if self.remedy is _CATALOGUE:
             usual = bool(entry.remedy) and self.severity == entry.severity
             object.__setattr__(self, "remedy", Remedy(entry.remedy) if usual else None)
-        promised = [key for id in (self.id, *self.candidates) for key in Id.of(id).entry.settings]
+        promised = [key for id in (self.id, *self.candidates) for key in Id(id).entry.settings]
         for key in self.remedy.settings if self.remedy else ():
             if not any(f"{key}.".startswith(f"{known}.") for known in promised):
                 raise ValueError(f"the catalogue knows no setting {key!r} of {self.id}")
@@ -140,11 +140,11 @@ class Judgement:
         names = ["message", "rows", "size", "certainty", "joints" if data.get("joint") is None else "joint"]
         stated = read_fields(cls, data, (name for name in names if data.get(name) is not None))
         return cls(
-            Id.of(data["id"]),
+            Id(data["id"]),
             stated.pop("message", ""),
             Remedy(str(words), data.get("settings") or {}) if words else None,
             data["severity"],
-            candidates=tuple(map(Id.of, data.get("candidates") or ())),
+            candidates=tuple(map(Id, data.get("candidates") or ())),
             **stated,
         )
 
