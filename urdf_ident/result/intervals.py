@@ -189,25 +189,6 @@ def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> 
     return shift, below, above
 
 
-def parameter_errors(ident: Record, rows: Array, known: Array) -> tuple[Array, Array]:
-    """Returns variance and bias of the torque because of the parameters.
-
-    Data and URDF alone have another posterior mean than the exported parameters, which the first fit of friction and rotor
-    inertia or constraints may hold back.
-
-    Args:
-        rows: Torque per unit of each parameter, shape (…, n, p).
-        known: Variance that is accounted for otherwise, shape (n,) [N²·m² or N²].
-
-    Returns:
-        Shape (…, n) each [N²·m² or N², and N·m or N].
-    """
-    posterior, narrow, mean = _posterior(ident)
-    variance = posterior.variance(rows)
-    bias = rows @ (mean - ident.theta)
-    return narrow * np.maximum(variance - known, 0.0), np.asarray(bias)
-
-
 def _posterior(ident: Record) -> tuple[Posterior, float, Array]:
     """Posterior without the first fit, factor by which the prior's variance is too small, and posterior mean, shape (p,).
 
@@ -334,7 +315,9 @@ def errors_at_speeds(
     """
     robot = ident.model.robot
     seen = covered_speeds([prediction.seen, *(motion.seen for motion in tested)])
-    known = replace(ident, factor=np.vstack([ident.factor, *(motion.factor for motion in tested)]))
+    factor = np.vstack([ident.factor, *(motion.factor for motion in tested)])
+    # another mean than the exported parameters, which the first fit of friction and rotor inertia or constraints may hold back
+    posterior, narrow, mean = _posterior(replace(ident, factor=factor))
     q, v, a = random_states(robot, trained)
     limit = robot.limit("velocity")
     limit = np.where(np.isfinite(limit), limit, 0.0)
@@ -347,7 +330,7 @@ def errors_at_speeds(
             continue
         faster = np.maximum(share * full, 1.0)
         rows = ident.model.torque(np.eye(len(ident.theta)), q, faster * v, faster**2 * a)
-        variance, bias = parameter_errors(known, rows, np.zeros(robot.n))
+        variance, bias = narrow * posterior.variance(rows), rows @ (mean - ident.theta)
         unseen = unseen_friction(ident.model, ident.theta, seen, q, faster * v, faster**2 * a)
         square = variance + bias**2 + (unseen / NORMAL_95) ** 2
         ranges.append(np.sqrt(np.mean(square, axis=0)) / divisors(rms(rows @ ident.theta, axis=0)))
