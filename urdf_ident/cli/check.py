@@ -114,11 +114,11 @@ def inspect(
 
         check_output(write_project)
         text, inspection = describe(find_logs(logs, project), project, built, robot or folder / built.path)
-        if all("rows" in log for log in inspection.logs):  # also if one is refused: the file may be what has to be corrected
+        if inspection.all_read:  # also if one is refused: the file may be what has to be corrected
             write_text(write_project, text)
             typer.echo(f"wrote {write_project}: read its comments before you use it", err=as_json)
     say(inspection.logs, as_json, inspection.summary)
-    if not all("rows" in log for log in inspection.logs):
+    if not inspection.all_read:
         raise typer.Exit(WRONG_USE)
     if inspection.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)

@@ -41,9 +41,9 @@ class LeftOut:
         why = error.fact if error.remedy is None else f"{error.fact}: {error.remedy}"
         return cls(log.name, log.path, why, getattr(log, "sha256", ""), getattr(error, "findings", ()))
 
-    def as_finding(self) -> dict[str, Any]:
+    def as_finding(self) -> Judgement:
         """The reason as a finding about a log that cannot be read."""
-        return Judgement(Id.LOG_UNREADABLE, self.why).as_dict()
+        return Judgement(Id.LOG_UNREADABLE, self.why)
 
 
 def attempts(function: Callable[[Any], R], logs: Iterable[Any]) -> list[R | UrdfIdentError]:

@@ -16,7 +16,7 @@ from ..model.payload import Payload
 from ..model.robot import Robot
 from ..parallel import one_thread
 from ..project import Project
-from ..result.inspection import Inspection
+from ..result.inspection import InspectedLog, Inspection
 from ..signals.config import SignalConfig
 from ..signals.motor_side import require_effect
 from ..signals.prepare import PreparedLog, assessed, conditioned_logs, suspecting_payload
@@ -57,16 +57,8 @@ def inspect(
     reports = examine_logs(
         logs, robot, drive, project.signal_config(), payload=payload, unknown=unknown, motors_used=motors_used
     )
-    read = [
-        {
-            "log": log.name,
-            "rows": len(log),
-            "acceptable": report.verdict.level != "poor",
-            "findings": [finding.as_dict() for finding in report.findings],
-        }
-        for log, report in zip(logs, reports, strict=True)
-    ]
-    unread = [{"log": log.name, "acceptable": False, "findings": [log.as_finding()]} for log in unreadable]
+    read = [InspectedLog(log.name, report.findings, len(log)) for log, report in zip(logs, reports, strict=True)]
+    unread = [InspectedLog(log.name, (log.as_finding(),)) for log in unreadable]
     return Inspection((*read, *unread))
 
 
