@@ -21,12 +21,12 @@ from urdf_ident.faults.urdf_bodies import UrdfBodies
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.linalg import Array
 from urdf_ident.model.row_groups import Limb, limbs
-from urdf_ident.pipeline.checked_logs import refuse_contradictions, with_contradictions
+from urdf_ident.pipeline.checked_logs import with_contradictions
 from urdf_ident.pipeline.inspect import examine_logs
 from urdf_ident.project import parse_project
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
-from urdf_ident.signals.prepare import prepare_logs
+from urdf_ident.signals.prepare import prepare_logs, require_usable
 
 CHANGES = {id for id in Id if id.rank == Id.LOG_DIFFERS.rank}
 PHYSICS = {id for id in Id if id.rank == Id.EFFORT_SIGN.rank} | CHANGES
@@ -754,7 +754,7 @@ def test_a_log_that_differs_in_everything_is_named_alone() -> None:
     assert finding.severity == "refused"
     ready = prepare_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
     with pytest.raises(QualityError, match=f"run1: .*{finding.joint}"):  # "most on this joint" alone would not tell which
-        refuse_contradictions(with_contradictions(ready, ARM, SignalConfig(), None))
+        require_usable(logs, [log.report for log in with_contradictions(ready, ARM, SignalConfig(), None)])
 
 
 def test_friction_does_not_drift_where_a_joint_moves_one_way() -> None:

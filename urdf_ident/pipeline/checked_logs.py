@@ -20,7 +20,7 @@ from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement
 from ..linalg import Array
 from ..logs.recording import Recording
-from ..logs.refusals import LeftOut, all_usable, each_usable
+from ..logs.refusals import LeftOut, each_usable
 from ..model.dynamic_model import DynamicModel
 from ..model.payload import Payload
 from ..model.robot import Robot
@@ -33,7 +33,7 @@ from ..signals.prepare import (
     PreparedLog,
     prepare_log,
     prepare_logs,
-    refusal,
+    require_usable,
     suspecting_payload,
     with_automatic,
 )
@@ -94,16 +94,6 @@ def _with_findings(logs: Sequence[PreparedLog], findings: Sequence[Sequence[Judg
     motions = [(log.report.recording.position, log.examined.segments, log.examined.cutoff) for log in logs]
     known = known_delays(logs[0].robot.joints, motions, findings) if logs else []
     return [log.with_findings((*log.report.findings, *judgements)) for log, judgements in zip(logs, known, strict=True)]
-
-
-def refuse_contradictions(logs: Sequence[PreparedLog]) -> None:
-    """Raises QualityError with all findings of a log if physics refuses it."""
-    refused = [[finding for finding in log.report.findings if finding.severity == "refused"] for log in logs]
-    results = [
-        refusal(log.recording, log.report.findings, reasons) if reasons else log
-        for log, reasons in zip(logs, refused, strict=True)
-    ]
-    all_usable([log.recording for log in logs], results)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +179,7 @@ def _conditioned(
         return prepared
     prepared = with_contradictions(prepared, model.robot, config, model.drive.reduction)
     if not force:
-        refuse_contradictions(prepared)
+        require_usable(logs, [log.report for log in prepared])
     return prepared
 
 

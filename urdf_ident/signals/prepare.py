@@ -147,12 +147,9 @@ def prepare_logs(
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
     all_usable(recordings, copies_refused(recordings))
     reports = assessed(recordings, robot, drive, config)
-    refused = [[finding for finding in report.findings if finding.severity == "refused"] for report in reports]
-    refusals = [
-        refusal(recording, report.findings, findings) if findings and not force else report
-        for recording, report, findings in zip(recordings, reports, refused, strict=True)
-    ]
-    logs = conditioned_logs(recordings, all_usable(recordings, refusals), robot, config, payload)
+    if not force:
+        require_usable(recordings, reports)
+    logs = conditioned_logs(recordings, reports, robot, config, payload)
     scale = payload if drive.gain_error is not None else None  # one that the torque constants come from
     return [log.with_findings(suspecting_payload(scale, log.report.findings)) for log in logs]
 
@@ -306,13 +303,22 @@ def _condition_one(
     return log, findings
 
 
-def refusal(recording: Recording, findings: Sequence[Judgement], refused: Sequence[Judgement]) -> QualityError:
-    """The error that refuses a log: its first reason, and how many more there are."""
+def require_usable(recordings: Sequence[Recording], reports: Sequence[QualityReport]) -> None:
+    """Raises QualityError with all findings of a log if one of them refuses it."""
+    pairs = zip(recordings, reports, strict=True)
+    all_usable(recordings, [_refusal(recording, report) or report for recording, report in pairs])
+
+
+def _refusal(recording: Recording, report: QualityReport) -> QualityError | None:
+    """The error that refuses a log: its first reason, and how many more there are; None if nothing refuses it."""
+    refused = [finding for finding in report.findings if finding.severity == "refused"]
+    if not refused:
+        return None
     first = refused[0]
     joint = "" if first.joint is None or first.joint in first.message else f"{first.joint}: "
     more = f" (and {len(refused) - 1} more: see `urdf-ident inspect`)" if len(refused) > 1 else ""
     return QualityError(
-        joint + first.message + more, where=recording.where, remedy=str(first.remedy or "") or None, findings=tuple(findings)
+        joint + first.message + more, where=recording.where, remedy=str(first.remedy or "") or None, findings=report.findings
     )
 
 
