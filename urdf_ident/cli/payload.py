@@ -71,8 +71,7 @@ def payload(
     recordings, _ = read_logs(logs, ident.model.robot, ident.project)
     body = weigh(ident, recordings, link=link, method=method, refit=refit, static=static, gain_error=gain_error, force=force)
     written = write_payload(ident, body, target)
-    lines = [f"  {name}: {line}" for name, line in body.as_dict()["set_payload"].items()]
-    say(body.as_dict(), as_json, lambda: "\n".join([body.summary(), *lines, "", *written]))
+    say(body.as_dict(), as_json, lambda: "\n".join([body.summary(), "", *written]))
     if body.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)
 

@@ -155,7 +155,7 @@ class PayloadResult(ReadOnly):
         return write_text(path, json_text(self.as_dict()) + "\n")
 
     def summary(self) -> str:
-        """The payload on one screen."""
+        """The payload on one screen, with the commands that tell it to controllers."""
         head = f"payload on {self.link}, {self.mode} ({', '.join(self.logs)}): {self.verdict.level}"
         lines = [head, f"  {self.method}"]
         lines += [f"  {reason}" for reason in self.verdict.judgements]
@@ -170,7 +170,8 @@ class PayloadResult(ReadOnly):
         lines.append(f"  error of the mass from: {sources} kg; inertia about the centre of mass, axes of {self.link}")
         lines += [f"  {self.assumed}"] if self.assumed else []
         lines += [f"  to see more: {text}" for text in dict.fromkeys(text for text in self.advice if text)]
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join([*lines, *(f"  {name}: {line}" for name, line in _controller_lines(self).items())])
 
 
 def _controller_lines(body: PayloadResult) -> dict[str, str]:
