@@ -37,7 +37,6 @@ from ..result.record import Record
 from ..samples import Segment
 from ..signals.filters import lowpass
 from ..signals.prepare import PreparedLog
-from ..statistics.fit import Fit
 from ..statistics.folds import folds_of, relative_gains, score_folds, worse
 from ..statistics.statistic import StatisticSet, is_measured
 
@@ -54,18 +53,11 @@ _PER_PERIOD = 5.0
 _OF_JOINT = ("time since the reversal", "travel since the reversal", "temperature")
 
 
-def compare_simpler_models(
-    model: DynamicModel,
-    statistics: StatisticSet,
-    fit: Fit,
-    theta0: Array,
-    exported: Mapping[str, Array],
-    limits: tuple[str, ...],
-) -> dict[str, Any]:
-    """Compares the exported parameters with simpler ones.
+def compare_simpler_models(ident: Record, statistics: StatisticSet, exported: Mapping[str, Array]) -> dict[str, Any]:
+    """Compares the exported parameters of a result with simpler ones.
 
     Args:
-        theta0: Parameters of the URDF, shape (p,).
+        statistics: The data that it is based on.
         exported: Parameters chosen as the exported ones without each fold, shape (p,) each.
 
     Returns:
@@ -77,8 +69,7 @@ def compare_simpler_models(
         return {}
     if set(exported) != set(split.logs):
         return {}
-    bare = theta0.copy()
-    bare[model.n_inertial :] = 0.0
+    model, fit, theta0 = ident.model, ident.fit, ident.prior.theta0
 
     def least_squares(kept: StatisticSet, columns: IntArray) -> Array:
         factor, theta = kept.stacked(fit.weights, columns), np.zeros(len(theta0))
@@ -91,7 +82,7 @@ def compare_simpler_models(
     simple = np.array([k for k in fit.base.independent if int(k) not in further_laws], dtype=np.intp)
     without = {fold: split.left_out(fold) for fold in split.logs}
     alternatives: dict[str, Mapping[str, Array]] = {
-        "urdf": dict.fromkeys(split.logs, bare),
+        "urdf": dict.fromkeys(split.logs, ident.urdf_theta),
         "urdf_friction": {fold: urdf_with_friction(model, kept, fit, theta0) for fold, kept in without.items()},
         "least_squares": {fold: least_squares(kept, simple) for fold, kept in without.items()},
         "fit": {fold: least_squares(kept, fit.base.independent) for fold, kept in without.items()},
@@ -110,10 +101,10 @@ def compare_simpler_models(
             lost.append({"model": name, "groups": beaten, "mean": mean, "cause": "constraints" if limited else "laws"})
     errors = {name: rms(np.sqrt(values), 0)[groups] for name, values in squares.items()}
     entry = {"folds": list(split.logs), "groups": [split.groups[k] for k in groups], "rmse": errors, "worse": lost}
-    return {**entry, "text": _in_words(lost, limits)}
+    return {**entry, "text": _in_words(lost, ident.solver.get("active", ()))}
 
 
-def _in_words(lost: Sequence[Mapping[str, Any]], limits: tuple[str, ...]) -> str:
+def _in_words(lost: Sequence[Mapping[str, Any]], limits: Sequence[str]) -> str:
     """Says which simpler models predict better, in the mean first, and because of what."""
     if not lost:
         return f"on held-out parts of the data no better prediction by {', '.join(NAMES.values())}"

@@ -45,7 +45,6 @@ def hold_out(
     if not ident.model.is_rigid:
         return ident
     model, project, signals = ident.model, ident.project, ident.signals
-    constraints = tuple(ident.solver.get("active", ()))
     based_on: dict[str, Any] = {
         "statistics": statistics,
         "weights": ident.fit.weights,
@@ -56,7 +55,7 @@ def hold_out(
     try:
         by_fold = standard.without_folds() if standard.without_folds is not None else {}
         held = held_out_parameters(**based_on, logs=logs, by_fold=by_fold)
-        unlimited = held_out_parameters(**based_on, logs=logs) if by_fold and constraints else None
+        unlimited = held_out_parameters(**based_on, logs=logs) if by_fold and ident.solver.get("active") else None
     except EstimationError as error:
         return with_note(ident, f"nothing was held out, so that there are no prediction intervals: {error}")
     # 2. All periods of the logs, behind the low-pass for predictions, which the error chooses if it is left open.
@@ -77,7 +76,7 @@ def hold_out(
         signals=signals,
         prediction=residual,
         cross_validation=_with_exported_errors(ident.cross_validation, statistics, by_fold),
-        simpler_models=compare_simpler_models(model, statistics, ident.fit, ident.prior.theta0, by_fold, constraints),
+        simpler_models=compare_simpler_models(ident, statistics, by_fold),
         black_box=compare_black_box(model, banded, held, torque, residual.band) if compare else {},
     )
     # 4. Whether friction that adapts along a log would predict better.
