@@ -199,7 +199,7 @@ def run(case: Case, seed: int) -> Run:
     logs = prepare_logs([case.log("fit", seed)], case.robot, case.drive, SIGNALS)
     statistics = build_statistics(case.model, logs)
     fit = fit_base(statistics, case.base)
-    keep = essential_parameters(statistics, case.base, fit, rule="relative_std", limit=LIMIT).kept
+    keep = essential_parameters(statistics, case.base, fit, rule="relative_std", limit=LIMIT).rows(case.base)
     reduced = statistics.stacked(fit.weights, case.base.independent)
     regrouped = case.prior.theta0.copy()
     regrouped[case.base.independent] = fit.params

@@ -179,7 +179,7 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     essential, wanted = None, project.estimation.essential
     if wanted.rule != "none":
         with suppress(EstimationError):
-            essential = essential_parameters(statistics, fit.base, fit, rule=wanted.rule, limit=wanted.limit).summed_up
+            essential = essential_parameters(statistics, fit.base, fit, rule=wanted.rule, limit=wanted.limit)
     if model.is_rigid:
         prior = reconciled_prior(model, prior, statistics, fit)
     notes = (

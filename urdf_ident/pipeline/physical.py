@@ -73,13 +73,15 @@ def standard_parameters(estimate: DataEstimate, project: Project) -> Standard:
     if wanted.method == "essential":
         rule = project.estimation.essential
         try:
-            kept = essential_parameters(statistics, fit.base, fit, rule=rule.rule, limit=rule.limit).kept
+            chosen = essential_parameters(statistics, fit.base, fit, rule=rule.rule, limit=rule.limit)
         except EstimationError as error:
             raise EstimationError(
                 f"consistency.method: essential cannot tell which parameters those are ({error})",
                 remedy="record longer, or set consistency.method: lmi",
             ) from error
-        return essential_to_prior(statistics.stacked(fit.weights, fit.base.independent), fit.base, prior.theta0, kept)
+        return essential_to_prior(
+            statistics.stacked(fit.weights, fit.base.independent), fit.base, prior.theta0, chosen.rows(fit.base)
+        )
     if wanted.method not in ("auto", "lmi"):
         return nearest_to_prior(wanted.method, fit, prior, wanted.measure)
     bodies, notes = body_constraints(model.robot, prior, model.parameters, **wanted.constraints())

@@ -298,22 +298,22 @@ def estimate_payload(
     solution, noise_of = data.solution, automatic if held else jackknife if len(data.units) >= FEWEST_STRETCHES else textbook
     noise = noise_of(data)  # of the loaded logs, with autocorrelation
     of_robot, of_gains = _from_robot(problem, solution, factor, held), _from_gains(problem, data)
-    errors = np.sqrt(np.maximum(np.diag(noise.matrix + of_robot + of_gains), 0.0))
+    errors = np.sqrt(np.maximum(np.diag(noise.covariance + of_robot + of_gains), 0.0))
     changed = zip(copies, solution.estimate[body.stop :].tolist(), errors[body.stop :].tolist(), strict=True)
     return PayloadFit(
         method,
         params,
-        noise.matrix[body, body],
+        noise.covariance[body, body],
         of_robot[body, body],
         of_gains[body, body],
         solution.seen[body],
-        np.array(np.broadcast_to(noise.dof, errors.shape)[body]),
+        noise.error_dof[body],
         float(np.min(problem.fit.error_dof)),
         np.asarray(np.linalg.qr(information, mode="r")),
         {problem.model.names[k]: (change, error) for k, change, error in changed},
         data.fit.sigma,
         solution.rows,
-        noise.kind,
+        noise.covariance_kind,
         converged,
     )
 

@@ -21,7 +21,7 @@ estimates by nearly their bias. The part of a shift that exceeds chance is count
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -32,7 +32,7 @@ from ...grouping import grouped
 from ...linalg import Array, lstsq, positive
 from ...model.dynamic_model import DynamicModel
 from ...model.row_groups import joint_of
-from ...samples import REVERSING, ReadOnly, columns, fast_speed
+from ...samples import REVERSING, columns, fast_speed
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit
@@ -58,26 +58,6 @@ AGREEMENT = 1.5
 EXPLAINED = 1.5
 #: Shifts by more than this many standard errors are reported.
 MOVED = 2.0
-
-
-@dataclass(frozen=True, eq=False)
-class Covariance(ReadOnly):
-    """Covariance of the base parameters.
-
-    Attributes:
-        matrix: Shape (b, b).
-        kind: Description of the method.
-        dof: Degrees of freedom of the standard errors, a number, or shape (b,).
-    """
-
-    matrix: Array
-    kind: str
-    dof: float | Array
-
-    @property
-    def spread(self) -> Array:
-        """Standard errors, shape (b,)."""
-        return np.asarray(np.sqrt(np.maximum(np.diag(self.matrix), 0.0)))
 
 
 class FitData:
@@ -121,6 +101,17 @@ class FitData:
                 remedy="use auto, jackknife, bootstrap or log; in Python give model and logs",
             )
         return self.model
+
+    def with_errors(self, covariance: Array, kind: str, dof: float | Array) -> Fit:
+        """Returns the fit with another covariance.
+
+        Args:
+            covariance: Shape (b, b).
+            kind: Description of the method.
+            dof: Degrees of freedom of the standard errors, a number, or shape (b,).
+        """
+        dof = np.broadcast_to(dof, self.fit.params.shape)
+        return replace(self.fit, covariance=covariance, covariance_kind=kind, error_dof=dof)
 
     @cached_property
     def units(self) -> tuple[tuple[tuple[str, int], ...], ...]:
@@ -173,17 +164,15 @@ def with_covariance(
         EstimationError: Unknown kind, or one that needs missing logs, repetitions or stretches.
     """
     check_known("estimation.covariance", kind, tuple(KINDS), EstimationError)
-    covariance = KINDS[kind](FitData(fit, statistics, model, logs))
-    dof = np.broadcast_to(covariance.dof, fit.params.shape)
-    return replace(fit, covariance=covariance.matrix, covariance_kind=covariance.kind, error_dof=dof)
+    return KINDS[kind](FitData(fit, statistics, model, logs))
 
 
-def textbook(data: FitData) -> Covariance:
+def textbook(data: FitData) -> Fit:
     """Independent residuals."""
-    return Covariance(data.fit.covariance, data.fit.covariance_kind, data.fit.error_dof)
+    return data.fit
 
 
-def newey_west(data: FitData) -> Covariance:
+def newey_west(data: FitData) -> Fit:
     """Products of scores up to some lag, with Bartlett weights."""
     model, root = data.with_rows("hac"), data.solution.root
     lags = int(4 * (data.fit.rows / len(data.statistics.groups) / 100) ** (2 / 9))
@@ -195,25 +184,25 @@ def newey_west(data: FitData) -> Covariance:
             for lag in range(1, min(lags, len(score) - 1) + 1):
                 cross = score[lag:].T @ score[:-lag]
                 middle += (1 - lag / (lags + 1)) * (cross + cross.T)
-    return Covariance(data.solution.sandwich(middle), f"Newey-West, {lags} lags", data.fit.dof)
+    return data.with_errors(data.solution.sandwich(middle), f"Newey-West, {lags} lags", data.fit.dof)
 
 
-def autoregressive(data: FitData) -> Covariance:
+def autoregressive(data: FitData) -> Fit:
     """A model of stationary autocorrelated noise, by REML."""
     model = data.with_rows("ar")
     rows = banded_rows(model, data.logs, data.fit, data.solution)
     noise = fit_noise(rows)
     memories = (f"{joint_of(group.name)} {m:.2g} s" for group, m in zip(model.groups, noise.memory, strict=True))
     colour = f"autocorrelated noise by REML ({', '.join(memories)})"
-    return Covariance(rows.covariance(noise), colour if noise.coloured else "uncorrelated noise by REML", data.fit.dof)
+    return data.with_errors(rows.covariance(noise), colour if noise.coloured else "uncorrelated noise by REML", data.fit.dof)
 
 
-def jackknife(data: FitData) -> Covariance:
+def jackknife(data: FitData) -> Fit:
     """Leaves out one stretch of time after the other."""
     return leaving_out(data, *data.stretches, f"jackknife over {len(data.units)} blocks of time")
 
 
-def leaving_out(data: FitData, matrices: Array, scores: Array, kind: str) -> Covariance:
+def leaving_out(data: FitData, matrices: Array, scores: Array, kind: str) -> Fit:
     """Jackknife covariance.
 
     Args:
@@ -222,20 +211,20 @@ def leaving_out(data: FitData, matrices: Array, scores: Array, kind: str) -> Cov
     """
     moves = leave_one_out_changes(matrices, scores)
     count = len(moves)
-    return Covariance(data.solution.sandwich((count - 1) / count * moves.T @ moves), kind, count - 1.0)
+    return data.with_errors(data.solution.sandwich((count - 1) / count * moves.T @ moves), kind, count - 1.0)
 
 
-def bootstrap(data: FitData) -> Covariance:
+def bootstrap(data: FitData) -> Fit:
     """Draws stretches of time with replacement."""
     matrices, scores = data.stretches
     count = len(scores)
     draws = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), DRAWS)
     moves = [lstsq(np.einsum("u,uij->ij", draw, matrices), draw @ scores, rcond=_UNDRAWN)[0] for draw in draws]
     kind = f"bootstrap over {count} blocks of time, {DRAWS} draws"
-    return Covariance(data.solution.sandwich(np.atleast_2d(np.cov(np.array(moves).T))), kind, count - 1.0)
+    return data.with_errors(data.solution.sandwich(np.atleast_2d(np.cov(np.array(moves).T))), kind, count - 1.0)
 
 
-def between_logs(data: FitData) -> Covariance:
+def between_logs(data: FitData) -> Fit:
     """Leaves out one motion (logs with their repetitions) after the other."""
     moves = motions(data.statistics)
     if len(moves) < 2:
@@ -247,7 +236,7 @@ def between_logs(data: FitData) -> Covariance:
     return leaving_out(data, matrices, scores, f"leaving out each of {len(moves)} logs")
 
 
-def between_periods(data: FitData, unexplained: float = 1.0) -> Covariance:
+def between_periods(data: FitData, unexplained: float = 1.0) -> Fit:
     """The spectrum of the scatter between averaged repetitions of a motion.
 
     Args:
@@ -266,46 +255,46 @@ def between_periods(data: FitData, unexplained: float = 1.0) -> Covariance:
     rows = banded_rows(model, data.logs, data.fit, data.solution)
     noise = scatter_noise(model, data.logs, rows)
     words = f"spectrum of the scatter between {repetition_count(data.logs)} periods"
-    return Covariance(max(1.0, unexplained) * rows.covariance(noise), words, rows.dof(noise))
+    return data.with_errors(max(1.0, unexplained) * rows.covariance(noise), words, rows.dof(noise))
 
 
-def automatic(data: FitData) -> Covariance:
+def automatic(data: FitData) -> Fit:
     """Scatter between repetitions, else a noise model that the jackknife confirms, else the jackknife; enlarged if logs
     disagree, or if the friction model fails at reversals."""
     if len(data.units) < FEWEST_STRETCHES:
-        return replace(textbook(data), kind=f"{data.fit.covariance_kind}: too short for any other")
-    within = jackknife(data)
+        return replace(data.fit, covariance_kind=f"{data.fit.covariance_kind}: too short for any other")
+    fit = within = jackknife(data)
     unexplained = lack_of_fit(data.with_rows("period"), data.logs, data.fit) if data.averaged else None
     repeated = unexplained is not None and unexplained <= EXPLAINED  # the scatter between periods explains the residual
     if unexplained is not None and repeated:
-        covariance = between_periods(data, unexplained)
-    else:
-        covariance = _confirmed_noise(data, within, unexplained) if data.has_rows else within
+        fit = between_periods(data, unexplained)
+    elif data.has_rows:
+        fit = _confirmed_noise(data, within, unexplained)
     if len(motions(data.statistics)) >= FEWEST_LOGS:
-        covariance = _enlarged_between_logs(data, covariance)
-    return _with_reversals(covariance, within.spread, data) if data.has_rows and not repeated else covariance
+        fit = _enlarged_between_logs(data, fit)
+    return _with_reversals(data, fit, within) if data.has_rows and not repeated else fit
 
 
-def _confirmed_noise(data: FitData, within: Covariance, unexplained: float | None) -> Covariance:
-    """The model of the noise if the jackknife over stretches of time, ``within``, confirms it, else this.
+def _confirmed_noise(data: FitData, within: Fit, unexplained: float | None) -> Fit:
+    """Errors by the model of the noise if those of the jackknife over stretches of time, ``within``, confirm them, else these.
 
     Args:
         unexplained: Variance of the residual over that of the noise between periods; None without these.
     """
     noise = autoregressive(data)
-    compared = data.fit.seen & (within.spread > 0)  # parameters of an effort that is constantly zero do not scatter
-    ratio = float(np.median(noise.spread[compared] / within.spread[compared])) if compared.any() else 1.0
+    compared = data.fit.seen & (_variances(within) > 0)  # parameters of an effort that is constantly zero do not scatter
+    ratio = float(np.median(noise.bse[compared] / within.bse[compared])) if compared.any() else 1.0
     if 1 / AGREEMENT <= ratio <= AGREEMENT:
-        covariance, words = noise, ", confirmed by a jackknife over blocks of time"
+        fit, words = noise, ", confirmed by a jackknife over blocks of time"
     else:
-        covariance, words = within, f": no stationary noise explains the residuals (ratio {ratio:.2g})"
+        fit, words = within, f": no stationary noise explains the residuals (ratio {ratio:.2g})"
     if unexplained is not None:
         explained = f"{percent(100 / unexplained)} % of the residual"
         words += f"; the scatter between periods explains {explained}, the model lacks the rest"
-    return replace(covariance, kind=covariance.kind + words)
+    return replace(fit, covariance_kind=fit.covariance_kind + words)
 
 
-def _enlarged_between_logs(data: FitData, covariance: Covariance) -> Covariance:
+def _enlarged_between_logs(data: FitData, fit: Fit) -> Fit:
     """Errors enlarged as far as the logs disagree by more.
 
     With few logs the disagreement on one parameter is a poor estimate of its error, but the median over all parameters is a
@@ -313,21 +302,26 @@ def _enlarged_between_logs(data: FitData, covariance: Covariance) -> Covariance:
     """
     from scipy.special import chdtri
 
-    between, own, seen = between_logs(data), covariance.spread, data.fit.seen
-    spreads = np.where(seen & (own > 0), between.spread / positive(own), 1.0)
-    common = max(1.0, float(np.median(spreads[seen]) / np.sqrt(chdtri(between.dof, 0.5) / between.dof)))
-    alone = spreads > common * np.sqrt(chdtri(between.dof, REPORT_LEVEL) / between.dof)
-    logs, scale = int(between.dof) + 1, np.where(alone, spreads, common)
+    between, seen, logs = between_logs(data), fit.seen, len(motions(data.statistics))
+    own, dof = _variances(fit), logs - 1.0
+    spreads = np.where(seen & (own > 0), np.sqrt(_variances(between) / positive(own)), 1.0)
+    common = max(1.0, float(np.median(spreads[seen]) / np.sqrt(chdtri(dof, 0.5) / dof)))
+    alone = spreads > common * np.sqrt(chdtri(dof, REPORT_LEVEL) / dof)
     if common == 1.0 and not alone.any():
-        return replace(covariance, kind=f"{covariance.kind}; {logs} logs agree with it")
-    words = f"{covariance.kind}, enlarged because {logs} logs disagree by more (times {common:.2g}"
+        return replace(fit, covariance_kind=f"{fit.covariance_kind}; {logs} logs agree with it")
+    words = f"{fit.covariance_kind}, enlarged because {logs} logs disagree by more (times {common:.2g}"
     words += f"; {int(alone.sum())} parameters by themselves)" if alone.any() else ")"
-    dof = np.where(alone, between.dof, covariance.dof)
-    return Covariance(covariance.matrix * np.outer(scale, scale), words, dof)
+    scale = np.where(alone, spreads, common)
+    return data.with_errors(fit.covariance * np.outer(scale, scale), words, np.where(alone, dof, fit.error_dof))
+
+
+def _variances(fit: Fit) -> Array:
+    """Variances of all parameters, also of those that are not identifiable, shape (b,)."""
+    return np.maximum(np.diag(fit.covariance), 0.0)
 
 
 #: Kind of covariance → its function.
-KINDS: Mapping[str, Callable[[FitData], Covariance]] = {
+KINDS: Mapping[str, Callable[[FitData], Fit]] = {
     "auto": automatic,
     "model": textbook,
     "hac": newey_west,
@@ -339,7 +333,7 @@ KINDS: Mapping[str, Callable[[FitData], Covariance]] = {
 }
 
 
-def _with_reversals(covariance: Covariance, spread: Array, data: FitData) -> Covariance:
+def _with_reversals(data: FitData, fit: Fit, within: Fit) -> Fit:
     """Errors enlarged by the shift of the estimate without samples near reversals, as far as it exceeds chance.
 
     Laws that differ only at reversals (Coulomb friction and presliding) are not distinguishable without them: along such a
@@ -347,7 +341,7 @@ def _with_reversals(covariance: Covariance, spread: Array, data: FitData) -> Cov
     directions that the rest determines. The variance of a shift by chance is the difference of the two variances (Hausman).
 
     Args:
-        spread: Errors of the jackknife, shape (b,).
+        within: The fit with the errors of the jackknife.
     """
     model, speeds = data.with_rows("auto"), columns([part.v for log in data.logs for part in log.segments])
     limit = np.maximum([REVERSING * fast_speed(v) for v in speeds], SIGN_WIDTH)
@@ -365,15 +359,14 @@ def _with_reversals(covariance: Covariance, spread: Array, data: FitData) -> Cov
     kept = singular**2 >= WELL_DETERMINED
     root = data.solution.root @ (turned[kept].T / singular[kept])
     move = root @ (root.T @ (X.T @ (y - X @ start)))
-    fit, solution = replace(data.fit, params=start + move), replace(data.solution, estimate=start + move, root=root)
-    without = FitData(fit, rest, data.model, data.logs, solution)
+    moved, solution = replace(data.fit, params=start + move), replace(data.solution, estimate=start + move, root=root)
+    without = FitData(moved, rest, data.model, data.logs, solution)
     if len(without.units) < FEWEST_STRETCHES:
-        return covariance
-    chance = np.maximum(jackknife(without).spread ** 2 - spread**2, 0.0)
+        return fit
+    chance = np.maximum(_variances(jackknife(without)) - _variances(within), 0.0)
     excess = np.where(np.isfinite(move) & np.isfinite(chance), move**2 - chance, 0.0)
-    shift = np.where(data.fit.seen & (excess > 0), np.sign(move) * np.sqrt(np.maximum(excess, 0.0)), 0.0)
-    moved = int((np.abs(shift) > MOVED * covariance.spread).sum())
-    kind = covariance.kind
-    if moved:
-        kind += f"; the model fails near reversals: without them {moved} parameters move by more, which is counted as an error"
-    return replace(covariance, matrix=covariance.matrix + np.outer(shift, shift), kind=kind)
+    shift = np.where(fit.seen & (excess > 0), np.sign(move) * np.sqrt(np.maximum(excess, 0.0)), 0.0)
+    count, kind = int((np.abs(shift) > MOVED * np.sqrt(_variances(fit))).sum()), fit.covariance_kind
+    if count:
+        kind += f"; the model fails near reversals: without them {count} parameters move by more, which is counted as an error"
+    return replace(fit, covariance=fit.covariance + np.outer(shift, shift), covariance_kind=kind)

@@ -14,14 +14,13 @@ the variance of the estimates to that for independent rows.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...errors import EstimationError, check_known
 from ...linalg import Array, IntArray, positive
 from ...model.base import BaseParameters
-from ...samples import ReadOnly
 from ...statistics.fit import Fit
 from ...statistics.folds import cross_validate
 from ...statistics.least_squares import LEVEL, Solution, solve
@@ -55,11 +54,11 @@ class Removal:
 
 @dataclass(frozen=True)
 class Essential:
-    """What a result holds of them.
+    """The essential base parameters.
 
     Attributes:
         rule: Description of the stopping rule.
-        names: The essential base parameters.
+        names: Their names.
         held_out: Held-out error with these alone over that with all.
         removed: The eliminations of the others, in order.
     """
@@ -69,36 +68,9 @@ class Essential:
     held_out: float
     removed: tuple[Removal, ...]
 
-
-@dataclass(frozen=True, eq=False)
-class EssentialFit(ReadOnly):
-    """The essential base parameters.
-
-    Attributes:
-        kept: Indices of the essential base parameters, shape (e,), ascending.
-        fit: The estimate of all b parameters; eliminated ones are zero and have zero standard error.
-        steps: The eliminations in order, including those that were reversed.
-        rule: Description of the stopping rule.
-    """
-
-    kept: IntArray
-    fit: Fit
-    steps: tuple[Removal, ...]
-    rule: str
-
-    def __len__(self) -> int:
-        return len(self.kept)
-
-    @property
-    def removed(self) -> tuple[Removal, ...]:
-        """The eliminations that were not reversed."""
-        return self.steps[: int(self.fit.seen.sum()) - len(self)]
-
-    @property
-    def summed_up(self) -> Essential:
-        """What a result holds."""
-        error = self.removed[-1].held_out if self.removed else 1.0
-        return Essential(self.rule, tuple(self.fit.base.labels[k] for k in self.kept), error, self.removed)
+    def rows(self, base: BaseParameters) -> IntArray:
+        """Returns the indices of the essential base parameters, ascending."""
+        return np.flatnonzero(np.isin(base.labels, self.names))
 
 
 def essential_parameters(
@@ -108,7 +80,7 @@ def essential_parameters(
     *,
     rule: str = "f-test",
     limit: float | None = None,
-) -> EssentialFit:
+) -> Essential:
     """Finds the essential parameters.
 
     Args:
@@ -123,20 +95,17 @@ def essential_parameters(
     """
     check_known("rule for essential parameters", rule, ("f-test", *LIMITS), EstimationError)
     bound = LIMITS.get(rule, 0.0) if limit is None else limit
-    models = _SubModels(statistics, base, fit)
-    steps, kept = _eliminated(models, rule, bound)
+    kept = np.flatnonzero(fit.seen)
+    removed = _eliminated(_SubModels(statistics, base, fit, kept), rule, bound)
     asked = "ratio of relative errors" if rule == "ratio" else "relative standard errors"
     words = f"{asked} at most {bound:g}{' %' if rule == 'relative_std' else ''}"
     if rule == "f-test":  # the smallest that predicts as well as the full one
-        last = max((k for k, step in enumerate(steps, 1) if step.held_out <= 1 + ALLOWED and k < len(kept)), default=0)
-        words = "F-test" if last == len(kept) - 1 else f"held-out error may grow by {percent(100 * ALLOWED)} %"
-        kept = kept[: last + 1]
-    solution, rows = models.solved(kept[-1]), kept[-1]
-    params, covariance = np.zeros(len(base)), np.zeros((len(base), len(base)))
-    params[rows] = solution.estimate
-    covariance[np.ix_(rows, rows)] = solution.covariance() * np.outer(models.enlarged[rows], models.enlarged[rows])
-    fewest = replace(fit, params=params, covariance=covariance, method=f"{fit.method}, essential", condition=solution.condition)
-    return EssentialFit(rows, fewest, tuple(steps), words)
+        last = max((k for k, step in enumerate(removed, 1) if step.held_out <= 1 + ALLOWED), default=0)
+        words = "F-test" if last == len(removed) else f"held-out error may grow by {percent(100 * ALLOWED)} %"
+        removed = removed[:last]
+    gone = {step.removed for step in removed}
+    names = tuple(base.labels[k] for k in kept if base.labels[k] not in gone)
+    return Essential(words, names, removed[-1].held_out if removed else 1.0, tuple(removed))
 
 
 class _SubModels:
@@ -147,9 +116,8 @@ class _SubModels:
         enlarged: Ratio of the fit's errors to those for independent rows, shape (b,).
     """
 
-    def __init__(self, statistics: StatisticSet, base: BaseParameters, fit: Fit) -> None:
-        self.statistics, self.base, self.weights = statistics, base, fit.row_weights
-        self.every = np.flatnonzero(fit.seen)
+    def __init__(self, statistics: StatisticSet, base: BaseParameters, fit: Fit, every: IntArray) -> None:
+        self.statistics, self.base, self.weights, self.every = statistics, base, fit.row_weights, every
         self._factors: dict[StatisticSet, Array] = {}  # of all data and of each training set
         self.full = self.solved(self.every)
         self.enlarged = np.ones(len(base))
@@ -189,25 +157,21 @@ class _SubModels:
         return float(fdtrc(removed, free, max(growth, 0.0) * free / removed))
 
 
-def _eliminated(models: _SubModels, rule: str, bound: float) -> tuple[list[Removal], list[IntArray]]:
-    """Eliminates one parameter after the other by a rule.
-
-    Returns:
-        The eliminations, and the parameters that are kept before the first and after each; of the F-test not after the last.
+def _eliminated(models: _SubModels, rule: str, bound: float) -> list[Removal]:
+    """Eliminates one parameter after the other until a rule stops.
 
     Raises:
         EstimationError: None is essential by the rule relative_std.
     """
-    steps, kept, reference = list[Removal](), [models.every], positive(models.held_out(models.every))
-    solution = models.full
+    removed, kept, solution, reference = list[Removal](), models.every, models.full, positive(models.held_out(models.every))
     while True:
         relative = 100 * solution.std_error / positive(np.abs(solution.estimate))
-        relative *= models.enlarged[kept[-1]] if rule == "relative_std" else 1.0
+        relative *= models.enlarged[kept] if rule == "relative_std" else 1.0
         ratio, worst = float(relative.max() / positive(relative.min())), int(np.argmax(relative))
-        label = models.base.labels[kept[-1][worst]]
+        label = models.base.labels[kept[worst]]
         if (rule == "ratio" and ratio <= bound) or (rule == "relative_std" and relative.max() <= bound):
-            break
-        if len(kept[-1]) <= 1:
+            return removed
+        if len(kept) <= 1:
             if rule == "relative_std":
                 raise EstimationError(
                     "no parameter is essential",
@@ -215,12 +179,10 @@ def _eliminated(models: _SubModels, rule: str, bound: float) -> tuple[list[Remov
                     expected=f"at most {bound:g} %",
                     remedy="raise estimation.essential.limit, or record motion that shows more",
                 )
-            break
-        fewer = np.delete(kept[-1], worst)
-        solution = models.solved(fewer)
+            return removed
+        kept = np.delete(kept, worst)
+        solution = models.solved(kept)
         p_value = models.f_test(solution)
-        steps.append(Removal(label, float(relative[worst]), ratio, p_value, models.held_out(fewer) / reference))
         if rule == "f-test" and p_value < LEVEL:
-            break
-        kept.append(fewer)
-    return steps, kept
+            return removed
+        removed.append(Removal(label, float(relative[worst]), ratio, p_value, models.held_out(kept) / reference))
