@@ -19,7 +19,7 @@ from ...statistics.fit import Fit, fit_base
 from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.rows import evenly_spread
 from ...statistics.statistic import StatisticSet
-from ..friction_selection.reference_torque import ConvergedFit, cross_validate_converged, with_load_slopes
+from ..friction_selection.reference_torque import FOLD_TOLERANCE, ConvergedFit, converge, for_folds, with_load_slopes
 from ..uncertainty.covariance import with_covariance
 from .estimator import Estimated, Estimator, EstimatorInput
 from .generalized import generalized_least_squares
@@ -167,6 +167,9 @@ def with_errors(estimated: Estimated, problem: EstimatorInput, kind: str) -> Fit
 def cross_validated(converged: ConvergedFit, estimated: Estimated) -> CrossValidation:
     """Returns the held-out error per fold, with the structure of the model as selected on all data.
 
+    Least squares finds the rigid torque of load-dependent friction in each fold from the others; from that of all data, which
+    only saves time.
+
     Args:
         converged: Its unweighted rows are those on which errors are evaluated.
         estimated: The estimate; the time blocks of what it ``solved`` are those of the unweighted rows.
@@ -174,13 +177,21 @@ def cross_validated(converged: ConvergedFit, estimated: Estimated) -> CrossValid
     Raises:
         EstimationError: A single log that is too short to be divided into folds.
     """
-    refit = estimated.refit
-    if refit is None:
-        return cross_validate_converged(converged)
+    model, build, refit = converged.model, for_folds(converged.build, converged.statistics), estimated.refit
     judged, learnt = folds_of(converged.statistics), folds_of(estimated.solved or estimated.statistics)
 
     def trained(fold: str) -> tuple[StatisticSet, Array]:
-        fit = refit(learnt.left_out(fold))
-        return judged.only(fold), fit.base.embedded(fit.params)
+        if refit is not None or not model.loaded:
+            fit = (refit or converged.estimate)(learnt.left_out(fold))
+            return judged.only(fold), fit.base.embedded(fit.params)
+        own = converge(
+            model,
+            build,
+            lambda part: converged.estimate(folds_of(part).without([fold])),
+            start=model.reference_theta,
+            prior=converged.prior,
+            tolerance=FOLD_TOLERANCE,
+        )
+        return folds_of(own.statistics).only(fold), own.fit.base.embedded(own.fit.params)
 
     return held_out(judged.logs, judged.groups, trained)

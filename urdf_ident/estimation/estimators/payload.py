@@ -297,7 +297,8 @@ def estimate_payload(
             break
     solution, noise_of = data.solution, automatic if held else jackknife if len(data.units) >= FEWEST_STRETCHES else textbook
     noise = noise_of(data)  # of the loaded logs, with autocorrelation
-    of_robot, of_gains = _from_robot(problem, solution, factor, held), _from_gains(problem, data)
+    of_robot = from_robot(problem, solution, factor[:, :-1] if held else None)
+    of_gains = from_gains(problem, solution, data.statistics.weighted(data.weights, data.fit.base.independent))
     errors = np.sqrt(np.maximum(np.diag(noise.covariance + of_robot + of_gains), 0.0))
     changed = zip(copies, solution.estimate[body.stop :].tolist(), errors[body.stop :].tolist(), strict=True)
     return PayloadFit(
@@ -347,13 +348,8 @@ def _solved(
     for turn in range(_WEIGHTINGS + 1):
         factor = statistics.stacked(weights, base.independent)
         if held:
-            solution = solve(np.column_stack([factor[:, b:-1], factor[:, -1] - factor[:, :b] @ fit.params]), rows)
-            solution = replace(
-                solution,
-                estimate=np.concatenate([fit.params, solution.estimate]),
-                root=np.vstack([np.zeros((b, solution.root.shape[1])), solution.root]),
-                seen=np.concatenate([np.zeros(b, dtype=bool), solution.seen]),
-            )
+            rest = factor[:, -1] - factor[:, :b] @ fit.params
+            solution = beside(fit.params, solve(np.column_stack([factor[:, b:-1], rest]), rows))
         else:
             solution = solve(np.vstack([factor, unloaded]), rows + fit.rows, start)
         if turn < _WEIGHTINGS:
@@ -382,26 +378,42 @@ def _solved(
     return FitData(together, statistics, loaded, logs, solution), factor, information  # type: ignore[arg-type]
 
 
-def _from_robot(problem: PayloadProblem, solution: Solution, factor: Array, held: bool) -> Array:
-    """Covariance from the errors of the unloaded robot's parameters."""
+def beside(held: Array, solution: Solution) -> Solution:
+    """Returns a solution with parameters before its own that are held."""
+    return replace(
+        solution,
+        estimate=np.concatenate([held, solution.estimate]),
+        root=np.vstack([np.zeros((len(held), solution.root.shape[1])), solution.root]),
+        seen=np.concatenate([np.zeros(len(held), dtype=bool), solution.seen]),
+    )
+
+
+def from_robot(problem: PayloadProblem, solution: Solution, rows: Array | None) -> Array:
+    """Returns the covariance from the errors of the unloaded robot's parameters, shape (k, k).
+
+    Args:
+        solution: Base parameters of the robot, body and others.
+        rows: A factor of the weighted rows in which the base parameters are held, shape (m, k); None if they are estimated.
+    """
     fit, known, root = problem.fit, problem.known, solution.root
     sure = np.flatnonzero(fit.seen)
-    by_rows = -factor[:, :-1].T @ factor[:, sure] if held else known.T @ known[:, sure]
+    by_rows = known.T @ known[:, sure] if rows is None else -rows.T @ rows[:, sure]
     response = root @ (root[: len(by_rows)].T @ by_rows)
     return np.asarray(response @ fit.covariance[np.ix_(sure, sure)] @ response.T)
 
 
-def _from_gains(problem: PayloadProblem, data: FitData) -> Array:
-    """Covariance from the errors of the torque constants, which scale the body's torque on their joints."""
-    root, body = data.solution.root, problem.columns
-    of_gains, alone = np.zeros((len(root), len(root))), np.zeros(len(root))
-    alone[body] = data.solution.estimate[body]
-    for group, error in zip(problem.model.groups, problem.gain_error, strict=True):
-        if error > 0:
-            of_group = {name: weight * (name == group.name) for name, weight in data.weights.items()}
-            own = data.statistics.stacked(of_group, data.fit.base.independent)[:, :-1]
-            move = root @ (root.T @ (own.T @ (own @ alone)))
-            of_gains += error**2 * np.outer(move, move)
+def from_gains(problem: PayloadProblem, solution: Solution, groups: Sequence[Array]) -> Array:
+    """Returns the covariance from the errors of the torque constants, which scale the body's torque on their joints.
+
+    Args:
+        solution: As for :func:`from_robot`.
+        groups: A factor of the weighted rows of each row group, a target behind their columns, shape (m, k + 1) each.
+    """
+    root, body = solution.root, problem.columns
+    of_gains = np.zeros((len(root), len(root)))
+    for own, error in zip(groups, problem.gain_error, strict=True):
+        move = root @ (root.T @ (own[:, :-1].T @ (own[:, body] @ solution.estimate[body])))
+        of_gains += error**2 * np.outer(move, move)
     return of_gains
 
 

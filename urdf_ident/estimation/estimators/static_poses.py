@@ -29,7 +29,7 @@ from ...signals.motor_side import joint_side
 from ...signals.quality.report import assess
 from ...statistics.least_squares import Solution, solve
 from ...statistics.statistic import placed
-from .payload import LoadedModel, PayloadFit, PayloadProblem
+from .payload import LoadedModel, PayloadFit, PayloadProblem, beside, from_gains, from_robot
 
 #: A pose: all joints slower than this [rad/s or m/s] for at least this time [s]; time omitted at its ends [s].
 STILL, DWELL, EDGE = 4e-3, 0.5, 0.15
@@ -112,55 +112,47 @@ def estimate_static(problem: PayloadProblem, poses: StaticPoses) -> PayloadFit:
     Raises:
         EstimationError: The body's weight causes no joint torque in these poses.
     """
-    model, fit, base, params = problem.model, problem.fit, problem.fit.base, np.zeros(10)
+    model, fit, base, body, params = problem.model, problem.fit, problem.fit.base, problem.columns, np.zeros(10)
     b, still = len(base), np.zeros((1, model.n))
     segments = [Segment("pose", 0.0, 1.0, q[None], still, still) for q in poses.q]
     targets, place = model.row_targets(poses.tau), np.append(base.place, b + np.arange(10))
     for _ in range(3):  # the level of friction depends on the body
         loaded = problem.loaded(params)
         level, blocks = _levels(loaded, poses), [x for part in segments for _, x in loaded.row_blocks(part, chunk=1)]
-        known, lean = [], []  # per row group: columns of β; of the body, the shares and the constants, and the torque less W β
+        rows = []  # of each row group: columns of β, of the body, the shares and the constants, and the torque less W β
         for g, group in enumerate(loaded.groups):
-            rows = placed(np.vstack([block[g] for block in blocks]), place[group.columns], b + 10)
+            columns = placed(np.vstack([block[g] for block in blocks]), place[group.columns], b + 10)
             constant = np.tile(np.arange(len(loaded.groups)) == g, (len(poses), 1))
-            rest = targets[:, g] - rows[:, :b] @ fit.params
-            known.append(rows[:, :b])
-            lean.append(np.column_stack([rows[:, b:], poses.direction * level * group.mix, constant, rest]))
+            rest = targets[:, g] - columns[:, :b] @ fit.params
+            rows.append(np.column_stack([columns, poses.direction * level * group.mix, constant, rest]))
         sigma = [fit.sigma.get(group.name, 1.0) for group in model.groups]
-        solution, weights, hats = _weighted(lean, sigma)
-        if not solution.seen[0]:
+        alone, weights, hats = _weighted([part[:, b:] for part in rows], sigma)
+        if not alone.seen[0]:
             raise EstimationError(
                 "the weight of a body on this link turns no joint in these poses",
                 remedy="poses in which gravity loads the joints before it, or another link",
             )
-        params = np.where(solution.seen[:10], solution.estimate[:10], 0.0)
-    root = solution.root[:10]
-    noise, dof = _noise(root, hats)
-    weighted = [w * part[:, :-1] for w, part in zip(weights, lean, strict=True)]
-    seen = np.flatnonzero(fit.seen)
-    beta = np.vstack([w * part[:, seen] for w, part in zip(weights, known, strict=True)])
-    response = -root @ (solution.root.T @ (np.vstack(weighted).T @ beta))
-    gains = np.zeros((10, 10))
-    for part, error in zip(weighted, problem.gain_error, strict=True):
-        move = root @ (solution.root.T @ (part.T @ (part[:, :10] @ solution.estimate[:10])))
-        gains += error**2 * np.outer(move, move)
+        params = np.where(alone.seen[:10], alone.estimate[:10], 0.0)
+    noise, dof = _noise(alone.root[:10], hats)
+    solution, weighted = beside(fit.params, alone), [w * part for w, part in zip(weights, rows, strict=True)]
+    together = np.vstack(weighted)[:, :-1]
     shares = {
-        f"share_at_rest_{joint}": (float(solution.estimate[10 + j]), float(np.linalg.norm(solution.root[10 + j])))
+        f"share_at_rest_{joint}": (float(alone.estimate[10 + j]), float(np.linalg.norm(alone.root[10 + j])))
         for j, joint in enumerate(poses.joints)
     }
     return PayloadFit(
         "held",
         params,
         noise,
-        response @ fit.covariance[np.ix_(seen, seen)] @ response.T,
-        gains,
-        solution.seen[:10],
+        from_robot(problem, solution, together)[body, body],
+        from_gains(problem, solution, weighted)[body, body],
+        alone.seen[:10],
         dof,
         float(np.min(fit.error_dof)),
-        np.asarray(np.linalg.qr(np.vstack([part[:, :10] for part in weighted]), mode="r")),
+        np.asarray(np.linalg.qr(together[:, body], mode="r")),
         shares,
         {group.name: 1.0 / w for group, w in zip(model.groups, weights, strict=True)},
-        sum(map(len, lean)),
+        len(together),
         f"{len(poses)} poses at rest, with one unknown constant torque a joint",
     )
 

@@ -37,7 +37,7 @@ from ...model.row_groups import spanning
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_ridge, likely_slopes, prior_mean
-from ...statistics.folds import CrossValidation, folds_of, held_out, repetitions, whole_motions
+from ...statistics.folds import repetitions, whole_motions
 from ...statistics.statistic import StatisticSet
 from ...units import percent
 from ..extended_model import LoadSlopes
@@ -155,32 +155,6 @@ def rigid_slopes(base: BaseParameters, n_inertial: int, prior: Prior | None = No
 def for_folds(build: Build, statistics: StatisticSet) -> Build:
     """Returns a faster build for estimates and folds: one factor per log if whole motions are held out."""
     return partial(build, blocks=1, alike=repetitions(statistics)) if whole_motions(statistics) else build
-
-
-def cross_validate_converged(converged: ConvergedFit) -> CrossValidation:
-    """Returns the held-out error per fold, where the rigid torque of each fold is estimated from the other folds alone.
-
-    The iteration starts from the rigid torque of all data, which only saves time: it ends at the fold's own fixed point.
-
-    Raises:
-        EstimationError: A single log that is too short to be divided into folds.
-    """
-    model, build = converged.model, for_folds(converged.build, converged.statistics)
-    split = folds_of(converged.statistics)
-
-    def trained(fold: str) -> tuple[StatisticSet, Array]:
-        def train(part: StatisticSet) -> Fit:
-            return converged.estimate(folds_of(part).without([fold]))
-
-        if model.loaded:
-            start, prior = model.reference_theta, converged.prior
-            own = converge(model, build, train, start=start, prior=prior, tolerance=FOLD_TOLERANCE)
-            judged, fit = folds_of(own.statistics), own.fit
-        else:
-            judged, fit = split, train(converged.statistics)
-        return judged.only(fold), fit.base.embedded(fit.params)
-
-    return held_out(split.logs, split.groups, trained)
 
 
 def with_load_slopes(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], prior: Prior | None = None) -> Fit:
