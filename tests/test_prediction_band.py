@@ -11,7 +11,7 @@ from logs import Truth, fourier, torques
 
 from urdf_ident import DynamicModel, Recording, Robot, identify, load, validate
 from urdf_ident.errors import LogError, QualityError
-from urdf_ident.estimation.uncertainty.prediction import HeldOutParameters, choose_prediction_band
+from urdf_ident.estimation.uncertainty.prediction import FoldTimes, HeldOutParameters, choose_prediction_band
 from urdf_ident.project import Project, parse_project
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.filters import differentiate, lowpass
@@ -42,8 +42,8 @@ def test_errors_are_those_of_parameters_without_the_fold(robot: Robot) -> None:
     model = parse_project(SIMPLE).build_model(robot)
     logs = prepare_logs([recorded(robot, k, noise=1e-5) for k in range(2)], robot, model.drive, SignalConfig())
     theta = [model.base().embedded(fit_base(build_statistics(model, [log]), model.base()).params) for log in logs[::-1]]
-    owner = tuple(np.full(sum(map(len, log.segments)), k, dtype=np.int32) for k, log in enumerate(logs))
-    held = HeldOutParameters(np.column_stack(theta), ("a", "b"), owner, 2)
+    times = {log.name: FoldTimes(np.zeros(1), np.array([k], dtype=np.int32)) for k, log in enumerate(logs)}
+    held = HeldOutParameters(np.column_stack(theta), ("a", "b"), times, 2)
     config = SignalConfig(decimate=logs[0].conditioned.decimate_rate, periodic="off")
     found = choose_prediction_band(model, logs, held, config, compared=4.0)
     assert len(found["scales"]) >= 3

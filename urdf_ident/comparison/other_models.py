@@ -146,13 +146,11 @@ def compare_black_box(
 
     variables: dict[str, list[Array]] = {}
     residuals, folds = list[Array](), list[NDArray[np.int32]]()
-    for log, predicted, owner in zip(logs, torque, held.owner, strict=True):
-        begin = 0
+    for log, predicted in zip(logs, torque, strict=True):
         for segment, tau in zip(log.segments, predicted, strict=True):
             thinned = slice(None, None, max(1, round(segment.rate / (_PER_PERIOD * band))))
             residuals.append(lowpass(segment.total - tau, segment.rate, band, rows=thinned))
-            folds.append(owner[begin : begin + len(segment)][thinned])
-            begin += len(segment)
+            folds.append(held.fold_of(segment)[thinned])
             for name, values in _variables(log, segment, tau).items():
                 variables.setdefault(name, []).append(values[thinned])
     fold, residual = np.concatenate(folds), np.concatenate(residuals)

@@ -20,7 +20,6 @@ from ..estimation.uncertainty.prediction import (
     choose_prediction_band,
     held_out_parameters,
     held_out_residual,
-    in_all_periods,
 )
 from ..linalg import Array
 from ..parallel import each
@@ -61,7 +60,6 @@ def hold_out(
     # 2. All periods of the logs, behind the low-pass for predictions, which the error chooses if it is left open.
     by_spectrum = replace(project.scoring_config(signals), cutoff="auto")
     whole = [with_all_periods(log, by_spectrum) for log in logs]
-    held = in_all_periods(held, logs, whole)
     if project.signals.prediction == "auto" and project.signals.cutoff == "auto":
         score_cutoff = project.validation.score_cutoff
         compared = None if score_cutoff == "auto" else float(score_cutoff)
@@ -69,7 +67,6 @@ def hold_out(
         signals = {**signals, "prediction": band, "why": [*signals["why"], f"prediction: {band['why']}"]}
     banded = each(partial(in_band, config=project.scoring_config(signals)), whole)
     # 3. The errors behind it, beside those of simpler models and of a black box.
-    unlimited = unlimited and replace(held, theta=unlimited.theta)
     residual, torque = held_out_residual(model, **based_on, logs=banded, held=held, unlimited=unlimited)
     ident = replace(
         ident,

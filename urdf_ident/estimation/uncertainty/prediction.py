@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError
 from ...friction import Relaxing, Sliding
-from ...linalg import Array, IntArray, divisors, rms, scaled_lstsq
+from ...linalg import Array, divisors, rms, scaled_lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Posterior, Prior
 from ...model.trained import sliders
@@ -202,29 +202,72 @@ def held_out_residual(
 
 
 @dataclass(frozen=True, eq=False)
+class FoldTimes:
+    """Which fold the samples of a log belong to.
+
+    Attributes:
+        begins: Times at which parts of the log begin, ascending, shape (k,) [s]; in averaged periods their phases.
+        folds: Index of the fold of each part, shape (k,).
+        period: Start of the first averaged period, and its length [s]; None if the log is not averaged.
+    """
+
+    begins: Array
+    folds: NDArray[np.int32]
+    period: tuple[float, float] | None = None
+
+    @classmethod
+    def of(cls, log: PreparedLog, share: Array, folds: NDArray[np.int32]) -> FoldTimes:
+        """Divides a log.
+
+        Args:
+            share: Share of the samples before the end of each part, shape (k,).
+            folds: Index of the fold of each part, shape (k,).
+        """
+        averaged = log.conditioned.averaged
+        period = None if averaged is None else (averaged.start, averaged.seconds)
+        time = np.concatenate([part.time for part in log.segments])
+        first = np.ceil(np.append(0.0, share[:-1]) * len(time) - 0.5).astype(np.intp)  # whose middle is beyond the part before
+        begins = time[np.minimum(first, len(time) - 1)]
+        if period is not None:
+            begins = (begins - period[0]) % period[1]
+        order = np.argsort(begins, kind="stable")
+        return cls(begins[order], folds[order], period)
+
+    def at(self, segment: Segment) -> NDArray[np.int32]:
+        """Returns the fold of each sample of a segment, behind whatever filter and in whatever period, shape (N,)."""
+        time = segment.time + 0.5 / segment.rate
+        if self.period is not None:
+            time = (time - self.period[0]) % self.period[1]
+        return self.folds[np.searchsorted(self.begins, time) - 1]
+
+
+@dataclass(frozen=True, eq=False)
 class HeldOutParameters:
     """Parameters estimated without each fold.
 
     Attributes:
         theta: Shape (p, folds).
         folds: Names of the folds.
-        owner: Index of the fold of every sample of each log, shape (N,).
+        times: Log → the folds of its samples.
         blocks: Number of time blocks of all logs.
     """
 
     theta: Array
     folds: tuple[str, ...]
-    owner: tuple[NDArray[np.int32], ...]
+    times: Mapping[str, FoldTimes]
     blocks: int
 
-    def torque(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> HeldOutTorque:
-        """Predicts every fold of the logs from the others.
+    def fold_of(self, segment: Segment) -> NDArray[np.int32]:
+        """Returns the index of the fold of each sample, shape (N,)."""
+        return self.times[segment.log].at(segment)
 
-        Args:
-            logs: The logs, with the same pieces of motion.
-        """
-        owned = [(log.segments, owner) for log, owner in zip(logs, self.owner, strict=True)]
-        return each(partial(_predicted, model, self.theta), owned)
+    def torque(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> HeldOutTorque:
+        """Predicts every fold of the logs from the others."""
+        return each(partial(self.torque_of, model), [log.segments for log in logs])
+
+    def torque_of(self, model: DynamicModel, segments: Sequence[Segment]) -> tuple[Array, ...]:
+        """Predicts the torque of segments, each sample by the parameters without its fold, shape (N, n) each [N·m or N]."""
+        return tuple(model.torque_by_sample(self.theta, self.fold_of(part), part) for part in segments)
 
 
 def held_out_parameters(
@@ -257,24 +300,12 @@ def held_out_parameters(
 
     theta = np.column_stack([known[fold] if fold in known else alone(fold) for fold in folds])
     group = max(statistics.groups, key=lambda name: statistics.rows[name])
-    owners = []
+    times = {}
     for log in logs:  # each block, in order of time, has the same share of the samples as of the rows
         own = statistics.of_log[log.name][group]
-        ends, count = np.cumsum([entry.rows for entry in own]), sum(len(part) for part in log.segments)
-        begins = np.ceil(ends * (count / ends[-1]) - 0.5).astype(np.intp)  # the first sample whose middle is beyond a block
-        index = np.array([folds.index(labels[log.name, entry.block]) for entry in own], dtype=np.int32)
-        owners.append(np.repeat(index, np.diff([0, *begins[:-1], count])))
-    return HeldOutParameters(theta, folds, tuple(owners), len(labels))
-
-
-def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Segment], NDArray[np.int32]]) -> tuple[Array, ...]:
-    """Predicts the torque of each segment of a log by the parameters of its fold, one column of shape (p, folds) each."""
-    segments, owner = log
-    begin, torques = 0, []
-    for part in segments:
-        torques.append(model.torque_by_sample(predicted_by, owner[begin : begin + len(part)], part))
-        begin += len(part)
-    return tuple(torques)
+        ends, index = np.cumsum([entry.rows for entry in own]), [folds.index(labels[log.name, entry.block]) for entry in own]
+        times[log.name] = FoldTimes.of(log, ends / ends[-1], np.array(index, dtype=np.int32))
+    return HeldOutParameters(theta, folds, times, len(labels))
 
 
 def _samples_of(model: DynamicModel, band: float, count: int, part: Segment) -> tuple[Array, Array]:
@@ -316,9 +347,9 @@ def choose_prediction_band(
     """
     rates = [log.conditioned.rate for log in logs]
     band = score_band(min(rates)) if compared is None else compared
-    whole, logs = logs, evenly_spread(model, logs)
-    owners = [owner[_places(log, some)] for log, some, owner in zip(whole, logs, held.owner, strict=True)]
-    counts = np.sum([np.bincount(owner, minlength=len(held.folds)) for owner in owners], axis=0)
+    logs = evenly_spread(model, logs)
+    of_samples = np.concatenate([held.fold_of(part) for log in logs for part in log.segments])
+    counts = np.bincount(of_samples, minlength=len(held.folds))
     squares: dict[float, Array] = {}
     seen = set[tuple[float, ...]]()
 
@@ -332,8 +363,7 @@ def choose_prediction_band(
                 new.append(x)
                 tasks.append(cutoffs)
         if new:
-            owned = list(zip(logs, owners, zip(*tasks, strict=True), strict=True))
-            errors = each(partial(_squares, model, held.theta, band, config), owned)
+            errors = each(partial(_squares, model, held, band, config), list(zip(logs, zip(*tasks, strict=True), strict=True)))
             squares.update(zip(new, np.sum(errors, axis=0) / np.maximum(counts, 1)[:, None], strict=True))
         return max(squares, key=lambda x: float(relative_gains(squares[0.0], squares[x]).mean()))
 
@@ -354,50 +384,18 @@ def choose_prediction_band(
     return {"scale": scale, "scales": scales, "mean_rmse": mean, "folds": list(held.folds), "compared": band, "why": why}
 
 
-def _places(log: PreparedLog, some: PreparedLog) -> IntArray:
-    """Places of the samples of some stretches of a log among all of its samples."""
-    known, wanted = (np.concatenate([part.time for part in one.segments]) for one in (log, some))
-    return np.searchsorted(known, wanted - 0.5 / log.conditioned.rate)
-
-
-def in_all_periods(held: HeldOutParameters, averaged: Sequence[PreparedLog], whole: Sequence[PreparedLog]) -> HeldOutParameters:
-    """Assigns every sample of logs with all of their periods to the fold of its phase.
-
-    Args:
-        held: Parameters estimated without each fold of the averaged logs.
-        averaged: The logs of the fit; those without averaged periods are the same in ``whole``.
-        whole: The logs with all of their motion.
-    """
-    owners = list[NDArray[np.int32]]()
-    for log, unaveraged, owner in zip(averaged, whole, held.owner, strict=True):
-        if (period := log.conditioned.averaged) is not None:
-            known, phases = (
-                np.concatenate([(part.time - period.start) % period.seconds for part in one.segments])
-                for one in (log, unaveraged)
-            )
-            order = np.argsort(known)
-            owner = owner[order[np.searchsorted(known[order], phases).clip(max=len(known) - 1)]]
-        owners.append(owner)
-    return replace(held, owner=tuple(owners))
-
-
 def _squares(
-    model: DynamicModel,
-    theta: Array,
-    band: float,
-    config: SignalConfig,
-    log: tuple[PreparedLog, NDArray[np.int32], Sequence[float]],
+    model: DynamicModel, held: HeldOutParameters, band: float, config: SignalConfig, log: tuple[PreparedLog, Sequence[float]]
 ) -> Array:
     """Summed squared errors of one log behind each cut-off, shape (cutoffs, folds, n)."""
-    prepared, owner, cutoffs = log
 
     def behind(cutoff: float) -> Array:  # a function, so that the motion behind one is forgotten before the next
-        segments = in_band(prepared, replace(config, cutoff=cutoff)).segments
-        pairs = zip(segments, _predicted(model, theta, (segments, owner)), strict=True)
-        error = np.vstack([lowpass(part.total - torque, part.rate, band) for part, torque in pairs])
-        return np.array([np.sum(error[owner == fold] ** 2, axis=0) for fold in range(theta.shape[1])])
+        segments, squares = in_band(log[0], replace(config, cutoff=cutoff)).segments, np.zeros((len(held.folds), model.n))
+        for part, torque in zip(segments, held.torque_of(model, segments), strict=True):
+            np.add.at(squares, held.fold_of(part), lowpass(part.total - torque, part.rate, band) ** 2)
+        return squares
 
-    return np.array([behind(cutoff) for cutoff in cutoffs])
+    return np.array([behind(cutoff) for cutoff in log[1]])
 
 
 def seen_speeds(v: Sequence[Array]) -> Array:
