@@ -379,7 +379,11 @@ def _solved(
 
 
 def beside(held: Array, solution: Solution) -> Solution:
-    """Returns a solution with parameters before its own that are held."""
+    """Returns a solution with parameters before its own that are held.
+
+    Args:
+        held: Their values, shape (k,).
+    """
     return replace(
         solution,
         estimate=np.concatenate([held, solution.estimate]),
