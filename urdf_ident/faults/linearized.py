@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..linalg import Array, BoolArray, IntArray, positive, rms
-from ..model.rigid_bodies import gravity_torques, regressor, rigid_torque, tip_jacobians
+from ..model.rigid_bodies import gravity_torques, regressor, rigid_torque, tip_jacobians, torques_by_gravity
 from ..model.robot import Robot
 from ..model.row_groups import Limb, spanning_anywhere
 from ..parallel import each
@@ -115,8 +115,7 @@ class LinearizedCase:
     @cached_property
     def gravities(self) -> Array:
         """Torques of the identified bodies under a unit of gravity along each of the base's axes, shape (N, n, 3)."""
-        q, zero = self.samples.q, np.zeros_like(self.samples.q)
-        return np.stack([rigid_torque(self.robot.with_gravity(axis), self.theta, q, zero, zero) for axis in np.eye(3)], axis=2)
+        return torques_by_gravity(self.robot, self.theta, self.samples.q)
 
     @cached_property
     def weight(self) -> Array:

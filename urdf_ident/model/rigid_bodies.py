@@ -181,6 +181,18 @@ def gravity_torques(robot: Robot, q: Array) -> Array:
     return robot.reduced(np.array([pin.computeGeneralizedGravity(robot.model, data, row) for row in robot.configuration(q)]))
 
 
+def torques_by_gravity(robot: Robot, theta: Array, q: Array) -> Array:
+    """Computes the torques at rest per unit of gravity along x, y and z of the base, shape (N, n, 3) [kg·m or kg].
+
+    Args:
+        robot: The robot; its gravity vector is not used.
+        theta: Inertial parameters, shape (10 n_bodies,).
+        q: Joint positions, shape (N, n) [rad or m].
+    """
+    still = np.zeros_like(q)
+    return np.stack([rigid_torque(robot.with_gravity(axis), theta, q, still, still) for axis in np.eye(3)], axis=2)
+
+
 def tip_jacobians(robot: Robot, q: Array, frame: pin.ReferenceFrame) -> tuple[Array, Array]:
     """Returns the Jacobian of the last body (:attr:`.Robot.tip`) and the place of its joint in every configuration.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array, BoolArray, lstsq, positive
-from ...model.rigid_bodies import gravity_torques, rigid_torque
+from ...model.rigid_bodies import rigid_torque, torques_by_gravity
 from ...model.robot import Robot
 from .series import Block
 
@@ -73,9 +73,9 @@ class CandidateMotion:
             v: Shape (M, n) [rad/s or m/s].
             a: Shape (M, n) [rad/s² or m/s²].
         """
-        gravity = np.stack([gravity_torques(robot.with_gravity(axis), q) for axis in np.eye(3)], axis=-1)
-        inertial = rigid_torque(robot.with_gravity(np.zeros(3)), robot.inertials.ravel(), q, v, a)
-        return cls(v, a, gravity, inertial)
+        theta = robot.inertials.ravel()
+        inertial = rigid_torque(robot.with_gravity(np.zeros(3)), theta, q, v, a)
+        return cls(v, a, torques_by_gravity(robot, theta, q), inertial)
 
 
 def _solve(columns: Array, values: Array) -> Array:
