@@ -107,12 +107,12 @@ def _corrected(
             compares no efforts with the URDF.
         project, robot: Those of the inspection.
     """
-    findings, better = [finding for log in inspection.logs for finding in log["findings"]], dict(description.settings)
-    if recognised is not None and any(finding["id"] == str(Id.CONSTANTS_UNKNOWN) for finding in findings):
+    findings, better = [finding for log in inspection.inspected for finding in log.findings], dict(description.settings)
+    if recognised is not None and any(finding.id == Id.CONSTANTS_UNKNOWN for finding in findings):
         gravity = {key: setting for key, setting in recognised.settings.items() if key == "robot.gravity"}
         return replace(description, settings={**better, **gravity})
-    decided = [finding for finding in findings if finding["id"] in (Id.GRAVITY_DIRECTION, Id.EFFORT_SCALE)]
-    settings = {key: value for finding in decided for key, value in finding["settings"].items()}
+    decided = [finding.remedy for finding in findings if finding.id in (Id.GRAVITY_DIRECTION, Id.EFFORT_SCALE)]
+    settings = {key: value for remedy in decided if remedy for key, value in remedy.settings.items()}
     vector, gain = settings.get("robot.gravity"), settings.get("drive.gain")
     if vector is not None:
         stated = [round(float(value), 4) for value in vector]
