@@ -158,6 +158,6 @@ def test_coarse_encoders_of_a_sound_arm_are_no_delay() -> None:
     robot = ui.Robot.from_urdf(path)
     project = parse_project({"simulation": {"sensors": {"counts": 4096}, "rate": 100}})
     motion = random_fourier(Limits.from_robot(robot), 12.0, 4, 0, fill=0.5)
-    plant = true_plant(project, robot, path.with_name("generic_6axis_truth.yaml"))
+    plant, _ = true_plant(project, robot, path.with_name("generic_6axis_truth.yaml"))
     log = simulate(robot, motion, project=project, truth=plant, name="log", seed=1).recording
     assert "effort-delay" not in {item.id for item in found_in(log, robot=robot)[0]}

@@ -34,7 +34,7 @@ def project(method: str, noise: float = 1e-4, **more: Any) -> Project:
 def simulated(noise: float, folder: Path) -> Recording:
     wanted = project("wls", noise)
     motion = random_fourier(Limits.from_robot(ARM), 8.0, 5, 4, fill=0.8)
-    plant = true_plant(wanted, ARM, write_yaml(folder / "truth.yaml", TRUTH))
+    plant, _ = true_plant(wanted, ARM, write_yaml(folder / "truth.yaml", TRUTH))
     return simulate(ARM, motion, project=wanted, truth=plant).recording
 
 

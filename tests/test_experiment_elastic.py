@@ -60,7 +60,7 @@ def test_the_command_writes_both_encoders_in_their_own_counts(tmp_path: Path) ->
 
 def experiment(settings: dict, truth: dict, folder: Path, **options: object) -> SimulatedLog:
     project = parse_project(settings)
-    plant = true_plant(project, ARM, write_yaml(folder / "truth.yaml", truth))
+    plant, _ = true_plant(project, ARM, write_yaml(folder / "truth.yaml", truth))
     return simulate(ARM, spline(0, 1.0), project=project, truth=plant, **options)  # type: ignore[arg-type]
 
 
@@ -87,7 +87,7 @@ def test_the_puma_runs_on_its_truth_file() -> None:
     ratio = np.diag(np.array(truth["reduction"])).tolist()
     project = parse_project({"drive": {"reduction": ratio}, "model": {"elastic": True}, "simulation": {"rate": 200}})
     motion = random_fourier(Limits.from_robot(robot), 2.0, 3, 1, fill=0.4)
-    log = simulate(robot, motion, project=project, truth=true_plant(project, robot, truth_path("puma560")))
+    log = simulate(robot, motion, project=project, truth=true_plant(project, robot, truth_path("puma560"))[0])
     assert log.tracking_error.max() < 0.1
     assert log.recording.motor_position is not None
     apart = log.recording.motor_position / ratio - log.recording.position

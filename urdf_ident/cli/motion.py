@@ -82,13 +82,13 @@ def simulate(
     """
     from ..logs.motions import read_trajectory, why_recorded
     from ..pipeline.simulate import simulate as run
-    from ..pipeline.simulate import true_plant, truth_notes
+    from ..pipeline.simulate import true_plant
     from ..simulation.simulate import write_log
 
     project, _, robot = open_robot(config, urdf, lock)
     motion = read_trajectory(trajectory, robot)
     check_output(out)
-    plant = true_plant(project, robot, truth)
+    plant, notes = true_plant(project, robot, truth)
     if recorded := why_recorded(trajectory, motion):
         say_aside(f"note: {trajectory} is a recording: {recorded}; its noise becomes part of the motion")
     with steps() as progress:
@@ -100,7 +100,7 @@ def simulate(
     typer.echo(
         f"{len(log.recording)} rows at {project.simulation.rate:g} Hz, {log.integrator}; RMS tracking error {error} rad or m"
     )
-    for note in truth_notes(project, robot, truth):
+    for note in notes:
         typer.echo(f"note: {note}")
     typer.echo(f"wrote {out}")
 

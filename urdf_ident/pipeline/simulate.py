@@ -15,7 +15,7 @@ from ..model.robot import Robot
 from ..motion.limits import Limits, check_limits
 from ..motion.trajectory import Trajectory
 from ..project import Project
-from ..result.identification import Identification, load
+from ..result.identification import load
 from ..simulation.elastic.log import motor_law, plant_of_result, plant_of_truth, simulate_elastic
 from ..simulation.elastic.plant import ElasticPlant
 from ..simulation.plant import RigidPlant
@@ -24,7 +24,9 @@ from ..simulation.simulate import simulate as simulate_rigid
 from ..simulation.truth import read_truth, rotors_and_friction, urdf_truth
 
 
-def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) -> RigidPlant | ElasticPlant:
+def true_plant(
+    project: Project, robot: Robot, truth: str | Path | None = None
+) -> tuple[RigidPlant | ElasticPlant, tuple[str, ...]]:
     """Builds the simulated robot: elastic if the project file sets ``model.elastic``, otherwise rigid.
 
     Args:
@@ -33,53 +35,37 @@ def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) 
         truth: An identification.json (its inertia, rotors, friction and springs), a YAML truth file (rotors, friction, and the
             ``stiffness`` that elastic joints need: robots/README.md), or None: the URDF with its own damping and friction.
 
+    Returns:
+        The robot; and notes on the truth: assumed rotors, and springs that are ignored without ``model.elastic``.
+
     Raises:
         ModelError: The truth is another robot's, or contains a friction law that cannot be simulated; with elastic joints, it
             lacks stiffness or rotors, has other gear ratios, or rotors that are not those of the motors.
         MissingFileError: The truth cannot be read.
         SimulationError: A value is impossible, or the friction needs a rigid plant.
     """
-    if project.model.elastic is not None:
-        return _elastic_plant(project, robot, truth)
-    if truth is None or not str(truth).endswith(".json"):
-        joints = urdf_truth(robot) if truth is None else read_truth(truth, robot)
-        return RigidPlant.create(robot, rotor_inertia=joints.rotor, friction=joints.friction)
-    ident = _result_of(robot, truth)
-    rotor, friction = rotors_and_friction(ident.model, ident.theta)
-    return RigidPlant.create(robot, theta=ident.theta[: ident.model.n_inertial], rotor_inertia=rotor, friction=friction)
-
-
-def _elastic_plant(project: Project, robot: Robot, truth: str | Path | None) -> ElasticPlant:
-    drive = project.build_model(robot).drive  # raises if gear ratios are missing
-    if truth is None:
+    drive = project.build_model(robot).drive if project.model.elastic is not None else None  # raises without gear ratios
+    if str(truth).endswith(".json"):
+        ident = load(str(truth))
+        if ident.model.robot.joints != robot.joints:
+            got, expected = ident.model.robot.joints, robot.joints
+            raise ModelError("the identification is of another robot", got=got, expected=expected)
+        if drive is not None:
+            return plant_of_result(ident.model, ident.theta, robot, drive, str(truth)), ()
+        rotor, friction = rotors_and_friction(ident.model, ident.theta)
+        inertial = ident.theta[: ident.model.n_inertial]
+        return RigidPlant.create(robot, theta=inertial, rotor_inertia=rotor, friction=friction), ()
+    if drive is not None and truth is None:
         raise ModelError(
             "model.elastic is set, and nothing says how stiff the simulated joints are",
             remedy="give --truth with `stiffness` [N·m/rad] and `rotor_inertia`, or set model.elastic: false",
         )
-    if not str(truth).endswith(".json"):
-        return plant_of_truth(read_truth(truth, robot), robot, drive, str(truth))
-    ident = _result_of(robot, truth)
-    return plant_of_result(ident.model, ident.theta, robot, drive, str(truth))
-
-
-def _result_of(robot: Robot, path: str | Path) -> Identification:
-    ident = load(path)
-    if ident.model.robot.joints != robot.joints:
-        raise ModelError("the identification is of another robot", got=ident.model.robot.joints, expected=robot.joints)
-    return ident
-
-
-def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None) -> tuple[str, ...]:
-    """Returns notes on the truth: assumed rotors, and springs that are ignored without ``model.elastic``."""
-    if truth is None:
-        return urdf_truth(robot).notes if project.model.elastic is None else ()
-    if str(truth).endswith(".json"):
-        return ()
-    joints = read_truth(truth, robot)
-    if joints.stiffness is None or project.model.elastic is not None:
-        return joints.notes
+    joints = urdf_truth(robot) if truth is None else read_truth(truth, robot)
+    if drive is not None:
+        return plant_of_truth(joints, robot, drive, str(truth)), joints.notes
     rigid = "the truth's stiffness is left out, joints are rigid; `model: {elastic: true}` simulates springs and both encoders"
-    return (*joints.notes, rigid)
+    notes = joints.notes if joints.stiffness is None else (*joints.notes, rigid)
+    return RigidPlant.create(robot, rotor_inertia=joints.rotor, friction=joints.friction), notes
 
 
 def simulate(
@@ -114,7 +100,7 @@ def simulate(
         ProjectError: The controller does not support elastic joints.
     """
     project = project or Project()
-    plant = truth if isinstance(truth, RigidPlant | ElasticPlant) else true_plant(project, robot, truth)
+    plant = truth if isinstance(truth, RigidPlant | ElasticPlant) else true_plant(project, robot, truth)[0]
     settings = project.simulation
     if not trajectory.duration * max(settings.rate, 1.0 / settings.step) < MOST_SAMPLES:
         raise SimulationError(
