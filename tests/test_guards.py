@@ -104,9 +104,9 @@ def test_an_error_at_rest_is_no_error_in_motion() -> None:
     v = np.concatenate([np.full(300, 0.5 * SIGN_WIDTH), np.full(300, 1.5 * SIGN_WIDTH)])[:, None]
     zero = np.zeros_like(v)
     part = Segment("log", 0.0, 100.0, zero, v, zero, zero)
-    log = SimpleNamespace(segments=(part,), name="log")
+    log = SimpleNamespace(segments=(part,), name="log", robot=SimpleNamespace(joints=("j",), prismatic=np.array([False])))
     predicted = np.where(v < SIGN_WIDTH, 3.0, 0.0)
-    (found,) = score(log, predicted, ["j"], 40.0).per_joint  # type: ignore[arg-type]
+    (found,) = score(log, predicted, 40.0).per_joint  # type: ignore[arg-type]
     assert found["moving_rmse"] < 0.3 < 2.0 < found["rmse"]
     assert pytest.approx(0.02) == SIGN_WIDTH
 

@@ -46,7 +46,7 @@ def logs(project: Project, recorded) -> list[PreparedLog]:
 
 
 def held_out_rmse(model: DynamicModel, theta: np.ndarray, log: PreparedLog) -> np.ndarray:
-    return score(log, predict(model, theta, log), model.robot.joints, SCORE_CUTOFF, measured_only=True).rmse  # as peers
+    return score(log, predict(model, theta, log), SCORE_CUTOFF, measured_only=True).rmse  # as peers
 
 
 def over_logs(errors: list[np.ndarray]) -> float:
@@ -95,7 +95,7 @@ def held_out(
         found = converge(candidate, build, partial(fit_base, base=candidate.base()))
         theta = np.zeros(len(candidate.parameters))
         theta[found.fit.base.independent] = found.fit.params
-        errors.append(score(target, predict(found.model, theta, target), model.robot.joints, hertz).rmse)
+        errors.append(score(target, predict(found.model, theta, target), hertz).rmse)
     return errors[0], errors[1], selected
 
 

@@ -1,6 +1,5 @@
 """Scores against their definitions, and what a low-pass may not do."""
 
-from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,11 +14,10 @@ from urdf_ident.signals.filters import lowpass
 RATE = 200.0
 
 
-def log_of(tau: np.ndarray | None, v: np.ndarray, pieces: int = 1) -> SimpleNamespace:
-    """A prepared log with this torque, in one or more segments."""
-    bounds = np.linspace(0, len(v), pieces + 1).astype(int)
-    parts = [Segment("log", 0.0, RATE, v[a:b], v[a:b], v[a:b], None if tau is None else tau[a:b]) for a, b in pairwise(bounds)]
-    return SimpleNamespace(name="log", segments=parts)
+def log_of(tau: np.ndarray | None, v: np.ndarray, slides: tuple[bool, ...] = (False, False)) -> SimpleNamespace:
+    """A prepared log with this torque."""
+    robot = SimpleNamespace(joints=tuple(f"j{k}" for k in range(len(slides))), prismatic=np.array(slides))
+    return SimpleNamespace(name="log", segments=[Segment("log", 0.0, RATE, v, v, v, tau)], robot=robot)
 
 
 @pytest.fixture
@@ -33,7 +31,7 @@ def test_definitions(motion) -> None:
     t, v = motion
     tau = np.column_stack([3 * np.cos(2 * np.pi * 0.5 * t), 2 * np.sin(2 * np.pi * 0.2 * t)])
     error = np.column_stack([0.3 * np.cos(2 * np.pi * 0.4 * t), 0.1 * np.ones_like(t)])
-    found = score(log_of(tau, v), tau - error, ("a", "b"), 20.0)
+    found = score(log_of(tau, v), tau - error, 20.0)
     assert found.rmse == pytest.approx([0.3 / np.sqrt(2), 0.1], rel=5e-3)  # over whole periods; the ends are left out
     assert found.per_joint[0]["relative"] == pytest.approx(0.1, rel=1e-3)
     assert found.relative == pytest.approx(np.linalg.norm(error) / np.linalg.norm(tau), rel=5e-3)
@@ -49,10 +47,10 @@ def test_forces_and_torques_are_not_added(motion) -> None:
     t, v = motion
     tau = np.column_stack([30 * np.cos(2 * np.pi * 0.5 * t), np.cos(2 * np.pi * 0.3 * t), 400 * np.sin(2 * np.pi * 0.2 * t)])
     error = np.column_stack([0.03 * tau[:, 0], 0.4 * tau[:, 1], 0.02 * tau[:, 2]])
-    found = score(log_of(tau, v[:, [0, 0, 0]]), tau - error, ("heavy", "light", "slide"), 20.0, prismatic=np.arange(3) == 2)
+    found = score(log_of(tau, v[:, [0, 0, 0]], (False, False, True)), tau - error, 20.0)
     turning = np.linalg.norm(error[:, :2]) / np.linalg.norm(tau[:, :2])
     assert found.relative == pytest.approx(turning, rel=1e-3)  # 3.3 %, where the light joint has 40 %
-    slipping = score(log_of(tau, v[:, [0, 0, 0]]), tau - 10 * error, ("a", "b", "c"), 20.0, prismatic=np.array([1, 1, 0]) > 0)
+    slipping = score(log_of(tau, v[:, [0, 0, 0]], (True, True, False)), tau - 10 * error, 20.0)
     assert slipping.relative == pytest.approx(10 * turning, rel=1e-3)
 
 
@@ -60,10 +58,10 @@ def test_the_true_model_is_not_punished_for_its_friction_steps(motion) -> None:
     _, v = motion
     truth = 5.0 * np.tanh(v / 1e-3)
     noisy = truth + np.random.default_rng(0).normal(0, 0.5, truth.shape)
-    right = score(log_of(noisy, v), truth, ("a", "b"), 3.0)
-    smooth = score(log_of(noisy, v), lowpass(truth, RATE, 3.0), ("a", "b"), 3.0)
+    right = score(log_of(noisy, v), truth, 3.0)
+    smooth = score(log_of(noisy, v), lowpass(truth, RATE, 3.0), 3.0)
     assert right.mean_rmse < 1.05 * smooth.mean_rmse
-    alone = score(log_of(noisy, v), truth, ("a", "b"), 3.0, measured_only=True)
+    alone = score(log_of(noisy, v), truth, 3.0, measured_only=True)
     assert alone.mean_rmse > 3 * right.mean_rmse  # what scoring would say without this
 
 
@@ -72,15 +70,15 @@ def test_one_sample_at_the_end_does_not_decide(motion) -> None:
     _, v = motion
     tau = np.zeros_like(v)
     error = np.random.default_rng(0).normal(0, 1.0, tau.shape)
-    usual = score(log_of(tau, v), error, ("a", "b"), 5.0)
+    usual = score(log_of(tau, v), error, 5.0)
     error[-1] = 20.0
-    assert score(log_of(tau, v), error, ("a", "b"), 5.0).mean_rmse == pytest.approx(usual.mean_rmse, rel=0.1)
+    assert score(log_of(tau, v), error, 5.0).mean_rmse == pytest.approx(usual.mean_rmse, rel=0.1)
 
 
 def test_a_log_without_torque_is_named(motion) -> None:
     _, v = motion
     with pytest.raises(LogError, match="no torque"):
-        score(log_of(None, v), v, ("a", "b"), 5.0)
+        score(log_of(None, v), v, 5.0)
 
 
 def test_better_means_on_every_log() -> None:

@@ -443,7 +443,7 @@ def harm(case: Case, logs: list[Recording], robot: Robot) -> float:
         theta = np.zeros(len(model.names))
         theta[base.independent] = fit_base(build_statistics(model, prepared), base).params
         judges = prepare_logs(case.judge, robot, model.drive, project.signal_config(), force=True)
-        errors = [score(log, predict(model, theta, log), robot.joints, 8.0, measured_only=True).rmse for log in judges]
+        errors = [score(log, predict(model, theta, log), 8.0, measured_only=True).rmse for log in judges]
     except (UrdfIdentError, np.linalg.LinAlgError):
         return np.inf
     return float(np.sqrt(np.mean(np.square(errors), axis=0)).mean())

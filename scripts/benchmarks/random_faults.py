@@ -128,7 +128,7 @@ def modelled(at: Setting, robot: Robot, automatic: bool = False) -> DynamicModel
 def error(model: DynamicModel, theta: Array, at: Setting) -> float:
     """Mean relative error on the clean logs to judge on."""
     ready = prepare_logs(at.judge, at.robot, at.drive, SIGNALS, force=True)
-    scores = [score(log, predict(model, theta, log), at.robot.joints, SCORE, measured_only=True) for log in ready]
+    scores = [score(log, predict(model, theta, log), SCORE, measured_only=True) for log in ready]
     torque = np.sqrt(np.mean([np.mean(np.vstack([part.tau for part in log.segments]) ** 2, axis=0) for log in ready], axis=0))
     return float(np.mean(np.sqrt(np.mean([item.rmse**2 for item in scores], axis=0)) / torque))
 

@@ -147,7 +147,7 @@ def held_out(model: DynamicModel, teach: list[PreparedLog], judge: list[Prepared
     theta = np.zeros(len(model.parameters))
     theta[found.fit.base.independent] = found.fit.params
     cutoff = judge[0].conditioned.cutoff
-    rmse = [score(log, predict(found.model, theta, log), model.robot.joints, cutoff).rmse for log in judge]
+    rmse = [score(log, predict(found.model, theta, log), cutoff).rmse for log in judge]
     return np.asarray(np.sqrt(np.mean(np.square(rmse), axis=0)))
 
 

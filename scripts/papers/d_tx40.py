@@ -224,7 +224,7 @@ def held_out(case: Case, found: Run, seed: int) -> dict[str, tuple[Array, float]
     log = prepare_log(case.log("test", seed + 1), case.robot, case.drive, SIGNALS)
 
     def errors(model: DynamicModel, theta: Array) -> tuple[Array, float]:
-        scores = score(log, predict(model, theta, log), case.robot.joints, log.conditioned.row_cutoff)
+        scores = score(log, predict(model, theta, log), log.conditioned.row_cutoff)
         return np.array([joint["relative"] for joint in scores.per_joint]), float(scores.relative or 0.0)
 
     diagonal = np.diag(np.diag(case.drive.reduction))

@@ -198,7 +198,7 @@ def compensated_score(
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     rigid = predict(model, ident.theta, log)
     full = rigid + np.concatenate([residual_torque(residual, segment) for segment in log.segments])
-    rmse, rigid_rmse = (score(log, predicted, model.robot.joints, hertz).rmse for predicted in (full, rigid))
+    rmse, rigid_rmse = (score(log, predicted, hertz).rmse for predicted in (full, rigid))
     joints = [
         {"joint": joint, "rmse": error, "rigid_rmse": rigid_error}
         for joint, error, rigid_error in zip(model.robot.joints, rmse.tolist(), rigid_rmse.tolist(), strict=True)

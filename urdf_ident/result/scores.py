@@ -118,15 +118,7 @@ def _settled(samples: int, period: float) -> BoolArray:
     return inner
 
 
-def score(
-    log: PreparedLog,
-    predicted: Array,
-    joints: Sequence[str],
-    cutoff: float,
-    *,
-    prismatic: BoolArray | None = None,
-    measured_only: bool = False,
-) -> LogScore:
+def score(log: PreparedLog, predicted: Array, cutoff: float, *, measured_only: bool = False) -> LogScore:
     """Compares predicted with measured torque, both filtered with the same low-pass.
 
     Coulomb friction causes steps in both. If only the measured torque were filtered, a model with the steps would score
@@ -136,16 +128,14 @@ def score(
     Args:
         predicted: Shape (N, n) [N·m or N].
         cutoff: Zero-phase low-pass [Hz].
-        prismatic: Joints whose efforts are forces, shape (n,); none if None.
         measured_only: Filter the measured torque alone, as some published figures do.
     """
     tau, error = filtered_errors(log, predicted, cutoff, measured_only=measured_only)
     settled = np.concatenate([_settled(len(segment), segment.rate / cutoff) for segment in log.segments])
     moving = np.abs(np.vstack([segment.v for segment in log.segments])) > SIGN_WIDTH
-    forces = np.zeros(len(joints), dtype=bool) if prismatic is None else prismatic
     tau, error, moving = tau[settled], error[settled], moving[settled]
-    scores, sizes = [], divisors([rms(column) for column in tau.T])
-    for j, joint in enumerate(joints):
+    scores, sizes, forces = [], divisors([rms(column) for column in tau.T]), log.robot.prismatic
+    for j, joint in enumerate(log.robot.joints):
         e, on = error[:, j], moving[:, j]
         scores.append(
             {
@@ -181,7 +171,7 @@ def validate_log(
     """
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     series = predict_all(model, thetas, log)
-    compared = partial(score, log, joints=model.robot.joints, cutoff=hertz, prismatic=model.robot.prismatic)
+    compared = partial(score, log, cutoff=hertz)
     exported, *others = (compared(series[name]) for name in ("exported", "fit", "urdf", "urdf_friction"))
     named = dict(zip(("fit", "urdf", "urdf_friction"), others, strict=True))
     entry: dict[str, Any] = {
