@@ -73,7 +73,7 @@ def verdict_of(ident: Record) -> Verdict:
     outside = list(held_out_reasons(ident))
     poor = any(judgement.level == "poor" for judgement in outside)
     reasons = [*outside, *unexplained_joints(worst_errors_of(ident), poor), *_physics(ident), *_findings(ident, poor)]
-    reasons += [*_left_open(ident.evidence), *_scale(ident, ident.evidence), *_implausible(ident.evidence)]
+    reasons += [*_left_open(ident.evidence), *_scale(ident), *_implausible(ident.evidence)]
     if tested(ident):  # what the data left open was not needed on other motions
         reasons = [replace(one, severity="info") if one.id in _INFERRED and one.level == "usable" else one for one in reasons]
     return Verdict.of(reasons)
@@ -181,9 +181,10 @@ def scale_confirmed(ident: Record) -> bool:
     return ident.project.drive.scale_known or ident.model.drive.gain_error is not None
 
 
-def _scale(ident: Record, evidence: Evidence) -> Iterator[Judgement]:
+def _scale(ident: Record) -> Iterator[Judgement]:
     """At most one doubt about the scale of the torques."""
-    confirmed, joints, gravity, factors = scale_confirmed(ident), ident.model.robot.joints, evidence.gravity, dict[str, float]()
+    confirmed, joints, evidence, factors = scale_confirmed(ident), ident.model.robot.joints, ident.evidence, dict[str, float]()
+    gravity = evidence.gravity
     source = "the unit of the efforts, drive.gain, drive.reduction"
     if ident.model.drive.gain_error is not None and ident.project.drive.payload is not None:
         source = "the mass and centre of mass in drive.payload, which set the scale"
@@ -222,7 +223,7 @@ def _scale(ident: Record, evidence: Evidence) -> Iterator[Judgement]:
             ),
             "refused",
         )
-    elif odd := _odd_gravity(ident, evidence):
+    elif odd := _odd_gravity(ident):
         yield Judgement(
             Id.GRAVITY_SCALE,
             f"gravity torque differs from the URDF's: {_above(odd)}",
@@ -236,14 +237,14 @@ def _scale(ident: Record, evidence: Evidence) -> Iterator[Judgement]:
         )
 
 
-def _odd_gravity(ident: Record, evidence: Evidence) -> dict[str, float]:
+def _odd_gravity(ident: Record) -> dict[str, float]:
     """Gravity torques that a wrong scale may explain: for most joints, or for one whose scale the data do not determine.
 
     Where the other joints' efforts would show a factor on a joint's efforts as large as the ratio of its gravity torques, that
     ratio differs because the URDF's masses are wrong. For most joints it does so, too, if the factor that all bodies have in
     common is plausible, as with a tool that the URDF lacks. With a known scale, only ratios of the wrong sign count.
     """
-    errors, common = evidence.gravity_errors, evidence.scale
+    evidence, errors, common = ident.evidence, ident.evidence.gravity_errors, ident.evidence.scale
 
     def usual(ratio: float, error: float) -> bool:
         """Whether usual errors of the URDF explain a ratio: of masses, a factor, or of first moments, a difference."""
