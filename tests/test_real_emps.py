@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from emps_protocol import matlab_rows
+from emps_protocol import matlab_filtfilt, matlab_rows
 from scipy.io import loadmat
 
 import urdf_ident as ui
 from urdf_ident import DynamicModel, Robot, Segment, robot_path
 from urdf_ident.friction import Coulomb, Offset, Viscous
 from urdf_ident.project import parse_project
-from urdf_ident.signals.filters import lowpass
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.least_squares import solve
@@ -40,7 +39,7 @@ def model() -> DynamicModel:
 
 @pytest.fixture(scope="module")
 def statistics(log: dict[str, np.ndarray], model: DynamicModel) -> StatisticSet:
-    q = lowpass(log["qm"], 1000.0, 100.0, order=4, padlen=12)[:, None]  # MATLAB pads 3·(5 − 1) samples
+    q = matlab_filtfilt(log["qm"], 1000.0, 100.0, order=4)[:, None]
     v = np.gradient(q, 1 / 1000.0, axis=0)
     a = np.gradient(v, 1 / 1000.0, axis=0)
     force = (log["gtau"] * log["vir"])[:, None]

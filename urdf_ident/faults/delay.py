@@ -23,7 +23,7 @@ from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
 from ..model.row_groups import Limb, limbs, of_all_joints, spanning
 from ..samples import TESTING_REVERSALS, reversals
-from ..signals.filters import HIGHEST, lowpass
+from ..signals.filters import HIGHEST, lag, lowpass
 from .evidence import DECISIVE, SIGNIFICANT, column_scale, gains, significance
 from .friction import reversal_columns, scaled_friction
 from .motion_samples import MotionSamples, sampler
@@ -297,23 +297,14 @@ def _best_delay(problem: DelayProblem, late: Callable[[Array], Array]) -> tuple[
 
 def _low_pass(problem: DelayProblem, tau: Array, seconds: float, cutoff: float) -> float | None:
     """The low-pass of the efforts [Hz] that explains the logs best, if decisively better than the delay alone."""
-    from scipy.signal import butter, lfilter, lfilter_zi
-
-    def lagging(band: float, x: Array, rate: float) -> Array:
-        b, a = butter(1, 2 * band / rate)
-        steady = lfilter_zi(b, a).reshape(-1, *[1] * (x.ndim - 1)) * x[:1]
-        return np.asarray(lfilter(b, a, x, axis=0, zi=steady)[0])
-
-    def narrowed(band: float, x: Array, rate: float) -> Array:
-        return lowpass(x, rate, band, order=2, padlen=int(2 * rate / band))
-
     logged, shifted = tau[:, :, :1], tau[:, :, 1:]
     bands = [1 / (2 * np.pi * share * seconds) for share in _LAGS if seconds > 0]
-    tried = [(lagging, band, np.pi * band, logged, _PRACTICAL) for band in bands]
-    tried += [(narrowed, band, 5 * band, shifted, DECISIVE) for band in _BANDS if 2 * band <= cutoff]
+    tried = [(partial(lag, cutoff=band), band, np.pi * band, logged, _PRACTICAL) for band in bands]
+    narrow = [band for band in _BANDS if 2 * band <= cutoff]
+    tried += [(partial(lowpass, cutoff=band, order=2), band, 5 * band, shifted, DECISIVE) for band in narrow]
     (held,), found = problem.held_out(shifted), list[tuple[float, float]]()
     for filter, band, least_rate, efforts, least in tried:
-        if (other := problem.filtered(partial(filter, band), least_rate)) is not None:
+        if (other := problem.filtered(filter, least_rate)) is not None:
             gain, significant = gained(held, other.held_out(efforts)[0])
             found += [(gain, band)] if gain > least and significant > SIGNIFICANT else []
     return max(found)[1] if found else None

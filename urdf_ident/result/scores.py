@@ -31,7 +31,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.trained import without_inertia
 from ..parallel import each
 from ..samples import ReadOnly, Segment
-from ..signals.filters import lowpass, score_band
+from ..signals.filters import lowpass, score_band, welch
 from ..signals.prepare import PreparedLog
 from ..units import joint_units
 
@@ -322,9 +322,7 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
     rate, error = max(errors, key=lambda segment: len(segment[1]))
     frequency, spectrum = np.zeros(0), np.zeros((0, error.shape[1]))
     if (length := min(len(error), 4096)) >= 8:
-        from scipy.signal import welch
-
-        lines, density = welch(error, rate, nperseg=length, axis=0)
+        lines, density = welch(error - error.mean(axis=0), rate, length)
         edges = np.geomspace(lines[1], lines[-1] * 1.0001, BANDS + 1)
         place = np.searchsorted(edges, lines[1:], side="right") - 1
         bands = np.unique(place)

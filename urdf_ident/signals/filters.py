@@ -26,7 +26,13 @@ HEADROOM = 1.5
 #: Largest ratio of cut-off to sampling rate; above it smoothing cannot repair the errors of numerical differentiation.
 HIGHEST = 0.2
 #: Samples filtered at a time, and number of time constants after which a filter's transient is negligible.
-LONG, FORGOTTEN = 1 << 17, 30.0
+LONG, FORGOTTEN = 1 << 16, 30.0
+#: Lowest cut-off, as a fraction of the rate: the transient of a lower one lasts for more than a million samples.
+_TOO_LOW = 1e-5
+#: Hyperbolic tangent of the fastest decay per sample that is counted on.
+_FASTEST = 0.9
+#: Rounding errors of a filtered signal, as a fraction of its largest value.
+_ROUNDED = 1e-15
 #: Multiplications per sample up to which sums over the samples around few rows take less time than the recursive filter.
 _SUMMED = 20
 #: Half length of the decimation filter of the rows, in decimated samples.
@@ -63,57 +69,41 @@ def prediction_cutoff(spectrum: float, scale: float, rate: float) -> float:
     return min(max(scale * spectrum, lowest), highest)
 
 
-def lowpass(
-    x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: int | None = None, rows: slice = slice(None)
-) -> Array:
+def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, rows: slice = slice(None)) -> Array:
     """Zero-phase Butterworth low-pass along axis 0 (forwards, then backwards), same shape as ``x``, or the rows asked for.
 
     Args:
         x: Signal, shape (N,) or (N, …).
         rate: Samples per second [Hz].
         cutoff: Frequency [Hz] of −3 dB for one pass, −6 dB for both. At or above ``rate / 2`` the signal is unchanged.
-        padlen: Samples of odd extension at each end; MATLAB's ``filtfilt`` uses ``3 * order``. By default the length
-            of the filter's transient, ``3 * rate / cutoff``; at most ``N - 1``.
         rows: The rows to return; of a few far apart, each is a weighted sum over the samples around it, equal to 1e-12.
 
     Raises:
-        LogError: Rate or cut-off is not positive, or the cut-off is too low for double precision.
+        LogError: Rate or cut-off is not positive, or the cut-off is too low for the rate.
     """
     x = np.asarray(x, dtype=float)
     if not (rate > 0 and cutoff > 0):
         raise LogError("rate and cut-off must be positive", got=f"rate {rate} Hz, cut-off {cutoff} Hz")
     if cutoff >= rate / 2 or len(x) < 2:
         return x[rows].copy()
-    pad = max(3 * order, round(3 * rate / cutoff)) if padlen is None else padlen
-    memory = math.ceil(FORGOTTEN * rate / (2 * np.pi * cutoff * np.sin(np.pi / (2 * order))))
-    from scipy.signal import sosfilt
-
-    sections = _butterworth(order, cutoff / rate)
-    if sections[:, 3:].sum(axis=1).min() < 8 * np.finfo(float).eps:  # poles too near to one
+    if cutoff < _TOO_LOW * rate:
         raise LogError(
-            "the cut-off is too low for this rate", got=f"{cutoff:.3g} Hz", expected=f"about {1e-6 * rate:.3g} Hz or more"
+            "the cut-off is too low for this rate", got=f"{cutoff:.3g} Hz", expected=f"{_TOO_LOW * rate:.3g} Hz or more"
         )
-
-    settled = _settled(order, cutoff / rate)
+    memory = _memory(order, cutoff / rate)
 
     def both_ways(part: Array) -> Array:
-        # as SciPy's sosfiltfilt, which computes the settled state anew at every call: as long as filtering a short log
-        beyond = min(pad, len(part) - 1)
-        y = np.concatenate((2 * part[0] - part[beyond:0:-1], part, 2 * part[-1] - part[-2 : -beyond - 2 : -1]))
-        for _ in range(2):
-            y = sosfilt(sections, y, axis=0, zi=np.multiply.outer(settled, y[0]))[0][::-1]
-        y = y[beyond : beyond + len(part)]
+        y = _filtered(part, lambda s: 1 / (1 + np.abs(s) ** (2 * order)), cutoff / rate, memory)
         # the decay of a single count in an effort that is zero would otherwise be taken for a tiny effort
-        y[np.abs(y) < np.finfo(float).eps * np.abs(part).max(axis=0)] = 0.0
-        return np.ascontiguousarray(y)  # backwards in memory
+        y[np.abs(y) < _ROUNDED * np.abs(part).max(axis=0)] = 0.0
+        return y
 
     at = np.arange(*rows.indices(len(x)))
     if len(at) * 2 * memory > _SUMMED * len(x) or len(x) <= 2 * memory:
         return _in_pieces(both_ways, x, memory)[rows]
-    response, out = _response(order, cutoff / rate, memory), np.empty((len(at), *x.shape[1:]))
+    response, out = _impulse_response(order, cutoff / rate, memory), np.empty((len(at), *x.shape[1:]))
     first, last = np.searchsorted(at, [memory, len(x) - memory])
-    before = 2 * x[0] - x[np.minimum(np.arange(memory, 0, -1), pad)]  # as extended by `both_ways`, which begins settled
-    begin = np.concatenate((before, x[: 2 * memory]))
+    begin = np.concatenate((2 * x[0] - x[memory:0:-1], x[: 2 * memory]))
     for k, row in enumerate(at[:last].tolist()):
         out[k] = response @ (begin[row:] if k < first else x[row - memory :])[: len(response)]
     if last < len(at):
@@ -121,28 +111,50 @@ def lowpass(
     return out
 
 
+def lag(x: Array, rate: float, cutoff: float) -> Array:
+    """First-order low-pass along axis 0, forwards only, same shape as ``x``.
+
+    Args:
+        x: Signal, shape (N, …) of two samples or more.
+        rate: Samples per second [Hz].
+        cutoff: Frequency of −3 dB [Hz], below ``rate / 2``.
+    """
+    return _filtered(x, lambda s: 1 / (1 + s), cutoff / rate, _memory(1, cutoff / rate))
+
+
+def _filtered(x: Array, response: Callable[[Array], Array], cutoff: float, memory: int) -> Array:
+    """Multiplies the spectrum of a signal, extended oddly at both ends by the memory of the filter, by its response.
+
+    Args:
+        x: Signal, shape (N, …).
+        response: Of the analogue filter at complex frequencies s, of which that of the cut-off has the magnitude 1; the
+            bilinear transform makes it digital.
+        cutoff: As a fraction of the rate.
+        memory: Samples after which the transient is negligible.
+    """
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    size = next_fast_len(len(x) + 2 * memory, real=True)
+    around = (memory, size - len(x) - memory), *[(0, 0)] * (x.ndim - 1)
+    spectrum = rfft(np.pad(x, around, mode="reflect", reflect_type="odd"), axis=0)
+    s = 1j * np.tan(np.pi * np.arange(len(spectrum)) / size) / np.tan(np.pi * cutoff)
+    spectrum *= response(s).reshape(-1, *[1] * (x.ndim - 1))
+    return np.asarray(irfft(spectrum, size, axis=0, overwrite_x=True)[memory : memory + len(x)])
+
+
+def _memory(order: int, cutoff: float) -> int:
+    """Samples after which the transient of a Butterworth filter is negligible; ``cutoff`` as a fraction of the rate."""
+    # decay per sample of its slowest poles, z = (1 + s) / (1 − s) with |s| = tan(π·cutoff); a pole at 0 decays at once
+    decay = math.atanh(min(math.sin(2 * math.pi * cutoff) * math.sin(math.pi / (2 * order)), _FASTEST))
+    return math.ceil(FORGOTTEN / decay)
+
+
 @lru_cache(maxsize=64)
-def _response(order: int, cutoff: float, memory: int) -> Array:
+def _impulse_response(order: int, cutoff: float, memory: int) -> Array:
     """Response of :func:`lowpass` to an impulse, shape (2·memory + 1,); ``cutoff`` as a fraction of the rate."""
     impulse = np.zeros(2 * memory + 1)
     impulse[memory] = 1.0
     return lowpass(impulse, 1.0, cutoff, order)
-
-
-@lru_cache(maxsize=64)  # a design takes as long as filtering a short log
-def _butterworth(order: int, cutoff: float) -> Array:
-    """Second-order sections of a low-pass; ``cutoff`` as a fraction of the rate."""
-    from scipy.signal import butter
-
-    return np.asarray(butter(order, 2 * cutoff, output="sos"))
-
-
-@lru_cache(maxsize=64)
-def _settled(order: int, cutoff: float) -> Array:
-    """State of these sections after a long input of 1, shape (sections, 2)."""
-    from scipy.signal import sosfilt_zi
-
-    return np.asarray(sosfilt_zi(_butterworth(order, cutoff)))
 
 
 def lowpass_gain(frequency: ArrayLike, cutoff: float, order: int = ORDER) -> Array:
@@ -250,7 +262,7 @@ def estimate_cutoff(
         for begin, end in pairwise([*range(0, max(len(piece) - window - 1, 1), step), len(piece)])
     ]
     long = [(part, moves) for part, moves in parts if len(part) - 2 >= window and moves.any()]
-    spectra = [_weighted_welch(np.diff(part, 2, axis=0) * rate**2, rate, window, moves) for part, moves in long]
+    spectra = [welch(np.diff(part, 2, axis=0) * rate**2, rate, window, moves) for part, moves in long]
     counts = [moves.sum() for _, moves in long]
     power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=counts)
     # geometric mean of normalised spectra: every joint has the same weight
@@ -298,12 +310,10 @@ def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = OR
         Fraction of the acceleration below the cut-off or ``band``, shape (n,); 0 for joints at rest or at constant speed, and
         where the acceleration is partly noise.
     """
-    from scipy.signal import welch
-
     window = int(min(max(len(piece) - 2 for piece in pieces), max(64, 4 * rate)))
     long = [piece for piece in pieces if len(piece) - 2 >= window]
     # joint by joint to save memory
-    spectra = [[welch(np.diff(x, 2), rate, nperseg=window, detrend=False) for x in piece.T] for piece in long]
+    spectra = [[welch(np.diff(x, 2), rate, window) for x in piece.T] for piece in long]
     frequency, weights = spectra[0][0][0], [len(piece) - 2 for piece in long]
     density = np.average([np.column_stack([x for _, x in joints]) for joints in spectra], axis=0, weights=weights)
     position = density / _twice_differenced(frequency, rate)[:, None]
@@ -323,16 +333,27 @@ def _twice_differenced(frequency: Array, rate: float) -> Array:
     return np.asarray(np.maximum(2.0 * np.sin(np.pi * frequency / rate), 1e-9) ** 4)
 
 
-def _weighted_welch(x: Array, rate: float, length: int, weights: BoolArray) -> tuple[Array, Array]:
-    """Welch's spectrum in which each window counts as its samples do, and one more window covers the last samples."""
-    from scipy.signal import spectrogram
+def welch(x: Array, rate: float, length: int, weights: BoolArray | None = None) -> tuple[Array, Array]:
+    """Welch's spectrum: the mean over Hann windows that overlap by half, of which the last one ends with the signal.
 
-    begins = list(range(0, len(x) - length + 1, length - length // 2))
-    frequency, _, power = spectrogram(x, rate, "hann", length, length // 2, detrend=False, axis=0)
-    if begins[-1] < len(x) - length:
-        begins.append(len(x) - length)
-        power = np.concatenate([power, spectrogram(x[-length:], rate, "hann", length, detrend=False, axis=0)[2]], axis=-1)
-    return frequency, np.average(power, axis=-1, weights=[weights[begin : begin + length].sum() for begin in begins])
+    Args:
+        x: Signal, shape (N,) or (N, m).
+        rate: Samples per second [Hz].
+        length: Samples of a window, at most N.
+        weights: Each window counts as its samples do, shape (N,); None: all alike.
+
+    Returns:
+        Frequencies [Hz], shape (length // 2 + 1,), and the one-sided power density, shape (length // 2 + 1,) or
+        (length // 2 + 1, m) [square of the unit per Hz].
+    """
+    from scipy.fft import rfft
+
+    begins, hann = [*range(0, len(x) - length, length - length // 2), len(x) - length], np.hanning(length + 1)[:-1]
+    windows = np.stack([x[begin : begin + length] for begin in begins], axis=-1)
+    power = np.abs(rfft(windows * hann.reshape(-1, *[1] * x.ndim), axis=0)) ** 2 / (rate * (hann @ hann))
+    power[1 : (length + 1) // 2] *= 2
+    counts = None if weights is None else [weights[begin : begin + length].sum() for begin in begins]
+    return np.arange(len(power)) * rate / length, np.average(power, axis=-1, weights=counts)
 
 
 def _motion_end(frequency: Array, density: Array, slow: float, quantised: float, windows: float, rate: float) -> float:

@@ -193,11 +193,11 @@ def draw(noise: Noise, signal: Array, rng: np.random.Generator) -> Array:
         noise: Its σ, or σ = rms·10^(−snr/20) of the signal (docs/theory.md §4), and its correlation, which does not change σ.
         signal: Shape (N, n).
     """
-    from scipy.signal import lfilter
-
     sigma = np.asarray(noise.sigma) if noise.snr is None else rms(signal, 0) * 10.0 ** (-np.asarray(noise.snr) / 20.0)
     white = rng.standard_normal(signal.shape)
     if rho := noise.correlation:
+        from scipy.signal import lfilter
+
         white[1:] *= np.sqrt(1.0 - rho**2)  # stationary from the first sample on
         white = lfilter([1.0], [1.0, -rho], white, axis=0)
     return np.asarray(sigma * white)
