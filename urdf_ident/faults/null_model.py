@@ -194,35 +194,31 @@ class NullModel:
         Returns:
             Those of each group.
         """
-        order, count = np.argsort(block, kind="stable"), np.bincount(block)
-        ends = np.cumsum(count)
-
-        def sums(x: Array) -> Array:  # over the rows and the samples of each block
-            return np.diff(np.cumsum(x.sum(axis=0), axis=0)[ends - 1], axis=0, prepend=0.0)
-
+        order, ends = np.argsort(block, kind="stable"), np.cumsum(np.bincount(block))[:-1]
         out: dict[int, BlockScores] = {}
         acts = [np.any(columns != 0, axis=(0, 2))[self.moving] for columns in groups]
         acting = [tuple(np.flatnonzero(of_group).tolist()) or (0,) for of_group in acts]
         for rows, members in grouped((rows, k) for k, rows in enumerate(acting)).items():
             joints = [self.moving[k] for k in rows]
-            weights, residual = (x[list(rows)][:, order, None] for x in (self.weights, self.residual))
-            design = np.split(self.design.columns[list(rows)][:, order].swapaxes(1, 2), ends[:-1], axis=2)  # [X Z]ᵀ in blocks
+            weights, residual = (x[list(rows)].T[order, :, None] for x in (self.weights, self.residual))
+            design = np.split(self.design.columns[list(rows)][:, order].swapaxes(1, 2), ends, axis=2)  # [X Z]ᵀ in blocks
             for some in batches(members, AT_ONCE, lambda k: groups[k].shape[2]):
-                columns = np.concatenate([groups[k][:, joints] for k in some], axis=2)[order].transpose(1, 0, 2) * weights
-                # [X Z]ᵀ F_b and C [X Z]ᵀ F_b of all groups, shape (rows, m + k, K, B)
-                pairs = zip(design, np.split(columns, ends[:-1], axis=1), strict=True)
-                moments = np.stack([x @ y for x, y in pairs], axis=3)
+                columns = np.concatenate([groups[k][:, joints] for k in some], axis=2)[order] * weights
+                blocks, K = np.split(np.concatenate([columns, residual], axis=2), ends), columns.shape[2]
+                # F_bᵀ [F_b r] of all groups, shape (B, K, K + 1)
+                products = np.stack([x[:, :K].T @ x for x in (F.reshape(-1, K + 1) for F in blocks)])
+                # [X Z]ᵀ F_b and C [X Z]ᵀ F_b, shape (rows, m + k, K, B)
+                moments = np.stack([x @ F[:, :, :K].swapaxes(0, 1) for x, F in zip(design, blocks, strict=True)], axis=3)
                 theta, own = self.solution.equations.solve(moments.reshape(*moments.shape[:2], -1), list(rows))
                 solved = np.concatenate([np.broadcast_to(theta, (len(rows), *theta.shape)), own], axis=1).reshape(moments.shape)
-                score, end = sums(columns * residual), 0
+                end = 0
                 for k in some:
                     which = slice(end, end := end + groups[k].shape[2])
-                    moment, solution = moments[:, :, which], solved[:, :, which]
-                    products = sums(columns[:, :, which, None] * columns[:, :, None, which])  # F_bᵀ F_b
-                    alone = products - np.einsum("apkb,aplb->bkl", moment, solution)
+                    moment, solution, square = moments[:, :, which], solved[:, :, which], products[:, which, which]
+                    alone = square - np.einsum("apkb,aplb->bkl", moment, solution)
                     explained = np.tensordot(moment, solution @ sets.T, axes=((0, 1), (0, 1)))
-                    information = sets[:, :, None, None] * products - explained.transpose(3, 1, 0, 2)
-                    out[k] = BlockScores(score[:, which], information, alone, np.einsum("bkk->bk", products))
+                    information = sets[:, :, None, None] * square - explained.transpose(3, 1, 0, 2)
+                    out[k] = BlockScores(products[:, which, K], information, alone, np.einsum("bkk->bk", square))
         return [out[k] for k in range(len(groups))]
 
     def _torques(self, theta: Array, own: Array) -> Array:
