@@ -33,7 +33,7 @@ from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.geometry import robot_shapes
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.pipeline import validate
-from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
+from urdf_ident.viz import Motion, as_motion, play, player_page, read_motion
 from urdf_ident.viz.motion import FRAME_RATE, transform_points, upright, with_torque_error
 from urdf_ident.viz.player import PageServer
 
@@ -231,7 +231,8 @@ def test_log_follows_the_layout_and_the_gears(tmp_path: Path) -> None:
         units={"position": "deg", "effort": "A"},
         side=SideSection(position="motor", effort="motor"),
     )
-    motion = motion_from(path, robot, layout, Drive.build(2, reduction=[50.0, -20.0]))  # no torque constant is known
+    drive = Drive.build(2, reduction=[50.0, -20.0])
+    motion = as_motion(read_motion(path, robot, layout), robot, drive=drive)  # no torque constant is known
     np.testing.assert_allclose(motion.position, q, atol=1e-7)
 
 
@@ -241,7 +242,7 @@ def test_motions_of_the_wrong_robot_are_refused(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="j2"):
         as_motion(other, robot)
     with pytest.raises(LogError):
-        motion_from(write_csv(tmp_path / "a.csv", "t,q_j1", np.eye(2)), robot)
+        as_motion(read_motion(write_csv(tmp_path / "a.csv", "t,q_j1", np.eye(2)), robot), robot)
 
 
 def test_leaving_the_limits_is_said() -> None:
@@ -472,7 +473,7 @@ def test_errors_of_a_log_of_which_one_sample_is_left_are_unknown_elsewhere(monke
     ident = SimpleNamespace(model=SimpleNamespace(robot=robot))
     log = Recording("log", robot.joints, shown.time, shown.position, effort=0 * shown.position)
     monkeypatch.setattr(validate, "torque_error", lambda *_: (np.array([1.0]), np.array([[0.1, 0.2, 0.3]])))
-    error = with_torque_error(shown, robot, ident, log).error
+    error = with_torque_error(shown, ident, log).error
     known = np.abs(shown.time - 1.0) <= 1 / FRAME_RATE
     assert error[known] == pytest.approx(np.tile([0.1, 0.2, 0.3], (known.sum(), 1)))
     assert np.isnan(error[~known]).all()

@@ -331,13 +331,13 @@ def demo(
     Designs a motion, simulates logs, identifies, validates and exports. Open report.html afterwards.
     """
     from ..pipeline.demo import demo as run
-    from ..viz import motion_from
     from ..viz import play as show
+    from ..viz import read_motion
 
     with steps() as progress:
         result = run(out, seed=seed, progress=progress)
     robot = result.ident.model.robot
-    page = show(robot, motion_from(str(out / "held_out.csv"), robot), html=out / "motion.html")
+    page = show(robot, read_motion(out / "held_out.csv", robot), html=out / "motion.html")
     typer.echo(coloured(result.ident.summary(verbose=verbose)))
     typer.echo("\n" + result.summary())
     paths = command_paths(robot.path, out / "identification.json")

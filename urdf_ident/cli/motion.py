@@ -19,7 +19,6 @@ from .application import (
     open_result,
     open_robot,
     print_implausible_values,
-    read_logs,
     say_aside,
     say_file_replaced,
 )
@@ -135,24 +134,20 @@ def play(
 
     Runs until Ctrl-C, or writes an offline page.
     """
-    from ..viz import motion_from
     from ..viz import play as run
-    from ..viz.motion import with_torque_error
+    from ..viz import read_motion
 
     project, folder, robot = open_robot(config, urdf, lock)
     second = project.build_robot(other, folder) if other is not None else None
     note_input(motion, "motion")
     if html is not None:
         check_output(html)
-    layout, drive = project.log, project.build_drive(robot)
-    shown = motion_from(motion, robot, layout, drive)
-    if errors is not None:
-        ident = open_result(errors, config)
-        log = read_logs([motion], ident.model.robot, ident.project)[0][0] if shown.measured else None
-        shown = with_torque_error(shown, robot, ident, log)
-    ghost = None if beside is None else motion_from(beside, robot, layout, drive)
+    ident = None if errors is None else open_result(errors, config)
+    layout, drive = (project.log, project.build_drive(robot)) if ident is None else (ident.project.log, ident.model.drive)
+    shown, ghost = read_motion(motion, robot, layout), None if beside is None else read_motion(beside, robot, layout)
     around = project.excitation.build_collisions(robot, folder)
-    written = run(robot, shown, other=second, beside=ghost, collisions=around, html=html, port=port, say=typer.echo)
+    options: dict[str, Any] = {"html": html, "port": port, "say": typer.echo}
+    written = run(robot, shown, other=second, beside=ghost, drive=drive, collisions=around, errors=ident, **options)
     if written is not None:
         typer.echo(f"wrote {written}")
 

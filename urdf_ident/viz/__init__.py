@@ -4,8 +4,8 @@ The scene is a list of Meshcat commands embedded in the page, so that the file a
 browser plays in real time even over a slow connection.
 """
 
-from .motion import Motion, as_motion, motion_from
+from .motion import Motion, as_motion, read_motion
 from .page import player_page
 from .player import play
 
-__all__ = ["Motion", "as_motion", "motion_from", "play", "player_page"]
+__all__ = ["Motion", "as_motion", "play", "player_page", "read_motion"]

@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ..errors import LogError, ModelError, check_shape
+from ..errors import LogError, check_shape
 from ..linalg import Array
 from ..logs.columns.layout import LogLayout
 from ..logs.formats.choice import TEXT, open_table
@@ -69,9 +69,7 @@ class Motion:
         return float(self.time[-1] - self.time[0])
 
 
-def motion_from(
-    path: str | Path | LogSource, robot: Robot, layout: LogLayout | None = None, drive: Drive | None = None
-) -> Motion:
+def read_motion(path: str | Path | LogSource, robot: Robot, layout: LogLayout | None = None) -> Recording:
     """Reads a trajectory or a log.
 
     A file with the default columns of every joint and without torque is a trajectory, to which the layout of the logs does
@@ -82,7 +80,7 @@ def motion_from(
         wanted = {"t", *(f"q_{joint}" for joint in robot.joints)}
         if wanted <= set(header) and not any(name.startswith("tau_") for name in header):
             layout = None
-    return as_motion(read_recording(path, robot, layout), robot, drive=drive)
+    return read_recording(path, robot, layout)
 
 
 def as_motion(
@@ -126,13 +124,10 @@ def positions_at(motion: Motion, robot: Robot, times: Array) -> Array:
     return np.column_stack([np.interp(motion.time[0] + times, motion.time, column) for column in position.T])
 
 
-def with_torque_error(motion: Motion, robot: Robot, ident: Identification, log: Recording | None) -> Motion:
+def with_torque_error(motion: Motion, ident: Identification, log: Recording | None) -> Motion:
     """Returns the motion of a log with the torque errors of a result on it, nan where they are unknown, such as at rest."""
     from ..pipeline.validate import torque_error
 
-    if ident.model.robot.joints != robot.joints:
-        got, expected = ", ".join(robot.joints), ", ".join(ident.model.robot.joints)
-        raise ModelError("the result belongs to another robot", where=ident.model.robot.name, got=got, expected=expected)
     if log is None or not motion.measured:
         raise LogError(
             "the motion holds no efforts to compare with", where=motion.name, remedy="leave out --errors, or play a log"

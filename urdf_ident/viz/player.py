@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..errors import OutputError
+from ..errors import ModelError, OutputError
 from ..files.read_write import write_text
 from ..logs.recording import Recording
 from ..model.drive import Drive
@@ -66,10 +66,13 @@ def play(
         OutputError: The file cannot be written, or the port is in use.
     """
     write = say or (lambda _line: None)
+    if errors is not None and errors.model.robot.joints != robot.joints:
+        got, expected = ", ".join(robot.joints), ", ".join(errors.model.robot.joints)
+        raise ModelError("the result belongs to another robot", where=errors.model.robot.name, got=got, expected=expected)
     second = None if beside is None else as_motion(beside, robot, drive=drive)
     shown = as_motion(motion, robot, drive=drive)
     if errors is not None:
-        shown = with_torque_error(shown, robot, errors, motion if isinstance(motion, Recording) else None)
+        shown = with_torque_error(shown, errors, motion if isinstance(motion, Recording) else None)
     page, notes = player_page(robot, shown, other, collisions, second)
     lines = [f"note: {note}" for note in notes]
     if html is not None:
