@@ -88,7 +88,8 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     known = compared.dof[compared.dof > 0]  # 0 with too few other robots
     quantile = 1.0 - level / len(families) / max(tests) / 2.0
     needed = float(stdtrit(np.median(known), quantile)) if len(known) else float("inf")
-    return Fleet(robot.name, tuple(results), tuple(pooled), level, sum(tests), needed)
+    verdicts = tuple(result.verdict.level for result in idents)
+    return Fleet(robot.name, tuple(results), verdicts, tuple(pooled), level, sum(tests), needed)
 
 
 def _estimates(idents: Sequence[Identification]) -> tuple[list[Quantity], Array, Array]:

@@ -92,7 +92,7 @@ def fleet(
             got=f"{len(results)} of {len(robots)}",
             remedy="; ".join(f"{name}: {why}" for name, why in failed.items()) or "give the folders of several robots",
         )
-    return replace(pool(results), failed=failed, verdicts=tuple(result.verdict.level for result in results.values()))
+    return replace(pool(results), failed=failed)
 
 
 def _identified(

@@ -339,21 +339,21 @@ class Fleet:
     """Several robots of one model.
 
     Attributes:
+        verdicts: Verdicts of the robots' results, in their order.
         pooled: All quantities.
         level: Family-wise false alarm rate.
         needed: Standard deviations from the others at which a robot is an outlier; inf with fewer than three robots.
         failed: Folder → why its robot could not be identified.
-        verdicts: Verdicts of the robots, in their order; empty if unknown.
     """
 
     robot: str
     names: tuple[str, ...]
+    verdicts: tuple[str, ...]
     pooled: tuple[Pooled, ...]
     level: float
     tests: int
     needed: float
     failed: Mapping[str, str] = field(default_factory=dict)
-    verdicts: tuple[str, ...] = ()
 
     def deviations(self, name: str) -> list[str]:
         """Describes the quantities in which a robot is an outlier, smallest p-value first.
@@ -379,9 +379,8 @@ class Fleet:
 
     @property
     def robots(self) -> list[tuple[str, str, list[str]]]:
-        """Name, verdict (empty if unknown) and :meth:`deviations` of every robot."""
-        verdicts = self.verdicts or [""] * len(self.names)
-        return [(name, verdict, self.deviations(name)) for name, verdict in zip(self.names, verdicts, strict=True)]
+        """Name, verdict and :meth:`deviations` of every robot."""
+        return [(name, verdict, self.deviations(name)) for name, verdict in zip(self.names, self.verdicts, strict=True)]
 
     def as_dict(self) -> dict[str, Any]:
         return dict(
@@ -389,12 +388,7 @@ class Fleet:
                 {
                     "robot": self.robot,
                     "robots": [
-                        {
-                            "name": name,
-                            "stands_out": bool(sentences),
-                            "sentences": sentences,
-                            **({"verdict": verdict} if verdict else {}),
-                        }
+                        {"name": name, "stands_out": bool(sentences), "sentences": sentences, "verdict": verdict}
                         for name, verdict, sentences in self.robots
                     ],
                     "failed": [{"folder": name, "why": why} for name, why in self.failed.items()],
