@@ -98,7 +98,6 @@ class Evidence:
     Attributes:
         uncertainty: Relative standard error of the torque over random feasible states, for every joint (data and URDF
             together); empty for elastic joints.
-        seen: Share of the base parameters that the data show.
         gravity: By joint: ratio of the identified gravity torque to the URDF's at the same states (regression
             coefficient); joints without gravity load, or with less than its prior uncertainty, are left out.
         peak: By joint: the largest torque over those states at the URDF's own velocity limits, over the effort limit, or over
@@ -125,7 +124,6 @@ class Evidence:
         gravity_errors: By joint of ``gravity``: standard deviation of that ratio due to the URDF's errors.
     """
 
-    seen: float = 1.0
     uncertainty: Mapping[str, float] = field(default_factory=dict)
     gravity: Mapping[str, float] = field(default_factory=dict)
     peak: Mapping[str, float] = field(default_factory=dict)
@@ -203,7 +201,6 @@ def measure_evidence(
             masses[body.name] = after / before
     fitted = fit.theta(prior.theta0)
     evidence = Evidence(
-        seen=float(fit.seen.mean()),
         masses=masses,
         departures=_deviating_parts(model, statistics, fitted),
         folds_repeat=len(motions(statistics)) == 1 and periodic(statistics, TIME_FOLDS),
