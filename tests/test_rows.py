@@ -14,7 +14,7 @@ from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics import rows
 from urdf_ident.statistics import rows as rows_module
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
-from urdf_ident.statistics.rows import RowFilter, evenly_spread, excess, filtered_rows
+from urdf_ident.statistics.rows import RowFilter, evenly_spread, filtered_rows
 
 
 @pytest.mark.parametrize("factor", [2, 3, 10, 47])
@@ -145,11 +145,11 @@ def assert_same_factors(
 def test_stretches_of_long_logs_are_spread_over_them(model: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
     s = make_segment(model, 40_000, log="long", seed=1, sigma=0.05)
     (log,) = prepared(model, Recording("long", model.robot.joints, s.time, np.array(s.q), effort=np.array(s.tau)))
-    assert evenly_spread(model, [log]) == [log]
-    share = excess(model, [log])
-    monkeypatch.setattr(rows_module, "MOST", rows_module.MOST * share / 2.5)
-    (some,) = evenly_spread(model, [log])
-    assert 0.25 < excess(model, [some]) < 0.75
+    assert evenly_spread([log]) == [log]
+    rows = len(log.segments[0]) // log.conditioned.factor
+    monkeypatch.setattr(rows_module, "ENOUGH", rows / 4.5)
+    (some,) = evenly_spread([log])
+    assert 0.5 * rows_module.ENOUGH < sum(map(len, some.segments)) / log.conditioned.factor < 1.1 * rows_module.ENOUGH
     starts = np.array([part.start for part in some.segments])
     seconds = max(len(part) for part in some.segments) / log.conditioned.rate
     assert (np.diff(starts) > 0).all()

@@ -125,7 +125,8 @@ class _TrainingData:
 
     def for_choices(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> Sequence[PreparedLog]:
         """The logs, or of long ones stretches, on which laws are compared, if any are; samples with weights are whole logs'."""
-        return evenly_spread(model, logs) if model.automatic and self.weighting.weights is None else logs
+        unweighted = self.weighting.weights is None
+        return evenly_spread(logs) if model.is_rigid and model.automatic and unweighted else logs
 
     def structure(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[DynamicModel, Selected]:
         """The model before and after its friction is selected."""

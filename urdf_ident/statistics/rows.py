@@ -37,6 +37,9 @@ AT_ONCE = 2048
 BLOCK = 16
 #: Maximum number of values kept in all segments together: 128 MB, the rigid columns of 116 000 rows of six axes.
 MOST = 16_000_000
+#: Number of rows that are enough to choose between models: of two whose squared errors differ by a share γ, N independent rows
+#: show the difference with the relative error ``2/√(γ N)``, a tenth of it for the least gain that counts, 1 %.
+ENOUGH = 40_000
 #: Length of a stretch of a long log, in lengths of the filter, of which one is lost.
 _STRETCH = 32
 #: Number of values of whole signals that are filtered at a time: more do not fit the processor's cache.
@@ -153,7 +156,6 @@ def filtered_rows(
     weights: Array | None = None,
     *,
     compact: bool = False,
-    keep: bool = True,
 ) -> Iterator[tuple[int, list[Array]]]:
     """Yields the rows ``[columns | tau]`` of every row group, filtered and decimated, in pieces of bounded size.
 
@@ -165,7 +167,6 @@ def filtered_rows(
         segment: A segment with measured ``tau``.
         weights: Weights of the samples' squared residuals, 0 to 1, shape (N, groups); all 1 if None.
         compact: Whether to omit the columns that depend linearly on the others (:attr:`.DynamicModel.compact`).
-        keep: Whether to keep the columns for further models, if there is room.
 
     Yields:
         Index of the first row in the segment, and per row group an array (rows, k + 1).
@@ -175,7 +176,7 @@ def filtered_rows(
     """
     if weights is not None:
         pieces = _weighted_rows(model, segment, row_filter, weights, compact)
-    elif compact and keep and type(model) is DynamicModel and (kept := _kept(model, segment, row_filter)) is not None:
+    elif compact and type(model) is DynamicModel and (kept := _kept(model, segment, row_filter)) is not None:
         pieces = _kept_rows(kept, model, segment, row_filter)
     else:
         pieces = unscaled_rows(model, segment, row_filter, compact)
@@ -274,25 +275,16 @@ class _Kept:
 _KEPT: dict[tuple[float, ...], _Kept] = {}
 
 
-def excess(model: DynamicModel, logs: Sequence[PreparedLog]) -> float:
-    """Returns the values of the rigid columns of logs over those that are kept: above 1, none of these logs are."""
-    if type(model) is not DynamicModel:
-        return math.inf
+def evenly_spread(logs: Sequence[PreparedLog]) -> Sequence[PreparedLog]:
+    """Returns logs to choose between models on: all, or about :data:`ENOUGH` rows of more, in stretches drawn by lot."""
     rows = sum(RowFilter(log.conditioned.factor).output_rows(len(part)) for log in logs for part in log.segments)
-    return rows * sum(len(places) for _, places in model.compact_inertial) / MOST
-
-
-def evenly_spread(model: DynamicModel, logs: Sequence[PreparedLog]) -> Sequence[PreparedLog]:
-    """Returns logs whose columns are kept: of longer ones, one of several successive stretches, drawn by lot.
-
-    Rigid columns take half of the room, those of friction the rest. The rows are enough to choose between models. Of two whose
-    squared errors differ by a share γ, N independent rows show the difference with the relative error ``2/√(γ N)``: that of the
-    least gain that counts, 1 %, with an error of 8 % of it.
-    """
-    share, thinned, lot = excess(model, logs), list[PreparedLog](), np.random.default_rng(0)  # no motion is in step with it
-    if not 1.0 < share < math.inf:
+    every, thinned, lot = (
+        math.ceil(rows / ENOUGH),
+        list[PreparedLog](),
+        np.random.default_rng(0),
+    )  # no motion is in step with it
+    if every <= 1:
         return logs
-    every = math.ceil(2 * share)
     for log in logs:
         longest, stretches = _STRETCH * len(RowFilter(log.conditioned.factor).taps()), list[Segment]()
         for part in log.segments:
@@ -418,7 +410,6 @@ def row_pieces(
     """
     if not logs:
         raise EstimationError("no log to estimate from")
-    keep = excess(model, logs) <= 1.0
     widths = [len(basis.places if compact else group.columns) for group, basis in zip(model.groups, model.compact, strict=True)]
     for log in logs:
         row_filter = RowFilter(log.conditioned.factor)
@@ -428,7 +419,7 @@ def row_pieces(
                 continue
             length = -(-total // -(-total // LONGEST))
             begin, left = 0, [np.zeros((0, width + 1)) for width in widths]
-            for _, new_rows in filtered_rows(model, segment, row_filter, compact=compact, keep=keep):
+            for _, new_rows in filtered_rows(model, segment, row_filter, compact=compact):
                 left = [np.vstack([old, new]) for old, new in zip(left, new_rows, strict=True)]
                 while len(left[0]) >= length or (begin + len(left[0]) == total and len(left[0]) > 0):
                     part = tuple(rows[:length] for rows in left)

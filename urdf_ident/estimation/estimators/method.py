@@ -99,7 +99,7 @@ def choose_weighting(
     model = model.unloaded()  # outliers are found without load-dependent friction too
     statistics = statistics or build_statistics(model, logs)
     first = fit_base(statistics, model.base())
-    outliers = find_outliers(model, first, evenly_spread(model, logs))
+    outliers = find_outliers(model, first, evenly_spread(logs))
     if method == "auto" and not outliers.dominate:
         return SampleWeighting("auto", "no relevant outliers")
     try:

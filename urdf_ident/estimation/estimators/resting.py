@@ -90,7 +90,7 @@ def weigh_rests(
     rests = Rests.of(model, logs, config)
     if not any(rests.labels(part, _shortest(log, part)).any() for log in logs for part in log.segments):
         return logs, ()
-    windows = merge_all(each(partial(_windows, model, rests), evenly_spread(model, logs)))
+    windows = merge_all(each(partial(_windows, model, rests), evenly_spread(logs)))
     start = {group: _START if group.endswith(_AT_REST) else 1.0 for group in windows.groups}
     fit = None
     with suppress(EstimationError):  # fewer windows than parameters

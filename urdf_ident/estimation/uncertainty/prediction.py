@@ -347,7 +347,7 @@ def choose_prediction_band(
     """
     rates = [log.conditioned.rate for log in logs]
     band = score_band(min(rates)) if compared is None else compared
-    logs = evenly_spread(model, logs)
+    whole, logs = logs, evenly_spread(logs)
     of_samples = np.concatenate([held.fold_of(part) for log in logs for part in log.segments])
     counts = np.bincount(of_samples, minlength=len(held.folds))
     squares: dict[float, Array] = {}
