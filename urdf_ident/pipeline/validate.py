@@ -21,6 +21,7 @@ from ..result.identification import Identification
 from ..result.intervals import HeldOutMotion, errors_at_speeds, prediction_reach
 from ..result.scores import (
     LOGS,
+    MOST_SAMPLES,
     LogTrace,
     Traces,
     filtered_errors,
@@ -173,11 +174,12 @@ def with_validation(
 
 
 def _training_series(ident: Identification, logs: Sequence[PreparedLog]) -> tuple[LogTrace, ...]:
-    """Series of training logs for plots, beside the torques of the URDF without and with fitted friction."""
+    """Series of training logs for plots, beside the torques of the URDF without and with fitted friction; of long segments the
+    beginning."""
     thetas = {"exported": ident.theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
-    return tuple(
-        log_trace(log, predict_all(ident.model, thetas, log), float(ident.signals["cutoff"]), held_out=False) for log in logs
-    )
+    begun = [log.with_segments(part.slice(0, min(len(part), MOST_SAMPLES)) for part in log.segments) for log in logs]
+    cutoff = float(ident.signals["cutoff"])
+    return tuple(log_trace(log, predict_all(ident.model, thetas, log), cutoff, held_out=False) for log in begun)
 
 
 def _tested_motion(entry: Mapping[str, Any], log: PreparedLog, factor: Array) -> HeldOutMotion:

@@ -41,8 +41,8 @@ FILE = "series.json"
 POINTS, BINS, LAGS, BANDS, LOGS = 1200, 41, 60, 80, 4
 #: Maximum number of samples for a histogram of speeds, all logs together.
 _COUNTED = 40_000
-#: Maximum number of samples of a segment for autocorrelation and spectrum.
-_MOST_SAMPLES = 1 << 17
+#: Maximum number of samples of a segment for autocorrelation and spectrum; of a training log, for all series.
+MOST_SAMPLES = 1 << 17
 #: Number of significant digits in the file.
 _DIGITS = 5
 
@@ -298,7 +298,7 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
         torques = [lowpass(x, segment.rate, cutoff, rows=thinned) for x in (total, *(predicted[key][rows] for key in keys))]
         times.append(segment.time[thinned])
         kept.append(np.stack(torques))
-        errors.append((segment.rate, (total[:_MOST_SAMPLES] - predicted["exported"][rows][:_MOST_SAMPLES])))
+        errors.append((segment.rate, total[:MOST_SAMPLES] - predicted["exported"][rows][:MOST_SAMPLES]))
     time, series = np.concatenate(times), np.concatenate(kept, axis=1)
     shown = slice(0, POINTS)
     if series.shape[1] > POINTS:  # the section with the largest relative error

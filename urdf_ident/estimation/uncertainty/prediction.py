@@ -357,7 +357,7 @@ def choose_prediction_band(
         """Adds candidates, apart from those that differ in no log from an earlier one; returns the one of the least error."""
         new, tasks = list[float](), list[tuple[float, ...]]()
         for x in octaves:
-            cutoffs = tuple(prediction_cutoff(log.spectrum, 2.0**x, log.conditioned.rate) for log in logs)
+            cutoffs = tuple(prediction_cutoff(log.spectrum, 2.0**x, log.conditioned.rate) for log in whole)
             if cutoffs not in seen:
                 seen.add(cutoffs)
                 new.append(x)
