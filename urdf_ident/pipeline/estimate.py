@@ -95,9 +95,10 @@ class _TrainingData:
         self.prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
         self._cached: tuple[object, DynamicModel, StatisticSet] | None = None
         self._repetitions: Repetitions | None = None
-        # the plain pass, without weights of samples, shows whether these are needed
+        # the plain pass, without weights of samples, shows whether these are needed, and which of several logs repeat a motion
         self.weighting = SampleWeighting(wanted.method)
-        plain = self.statistics(model.unloaded(), logs=self.for_choices(model, prepared.logs))
+        some = prepared.logs if len(prepared.logs) > 1 else self.for_choices(model, prepared.logs)
+        plain = self.statistics(model.unloaded(), logs=some)
         self.weighting = choose_weighting(model, prepared.logs, wanted.method, wanted.loss, plain)
 
     def statistics(self, model: DynamicModel, *, logs: Sequence[PreparedLog], **options: Any) -> StatisticSet:
