@@ -89,7 +89,7 @@ class _TrainingData:
     """
 
     def __init__(self, prepared: TrainingLogs, project: Project, model: DynamicModel, progress: Progress | None) -> None:
-        self.prepared, self.project, self.progress = prepared, project, progress
+        self.prepared, self.project, self.model, self.progress = prepared, project, model, progress
         wanted, consistency = project.estimation, project.consistency
         self.motion, self.method = prepared.motion, row_weighting(wanted.method)
         self.prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
@@ -153,10 +153,10 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     # 1. Springs that the encoders do not resolve are rigid joints (no effect without elastic joints).
     model, deflections, spring_notes = resolved_springs(prepared.model, prepared.logs)
     model = with_limited_widths(model, prepared.motion)
-    simple = model if model.automatic else with_trained(model, prepared.motion)  # automatic laws need no trained speeds yet
+    model = model if model.automatic else with_trained(model, prepared.motion)  # automatic laws need no trained speeds yet
     # 2. Outliers, and joints that dry friction holds at rest, get smaller weights, first with the simple laws.
-    data = _TrainingData(prepared, project, simple, progress)
-    logs, rest_notes = data.with_rests_weighed(simple)
+    data = _TrainingData(prepared, project, model, progress)
+    logs, rest_notes = data.with_rests_weighed(model)
     # 3. Joints that contradict the others, and friction laws.
     model, selected = data.structure(model, logs)
     # 4. Shapes of the laws and base parameters with errors; again without laws that chance explains in these errors.
@@ -244,8 +244,8 @@ def _estimate(
     """
     wanted, method, motion, prior = data.project.estimation, data.method, data.motion, data.prior
     shaped = fit_shapes(selected.model, partial(data.statistics, logs=logs), motion, method=method)
-    if logs is not data.prepared.logs:  # resting joints have weights: again, with the selected laws
-        logs, rest_notes = data.with_rests_weighed(shaped.model)
+    if logs is not data.prepared.logs and shaped.model.fingerprint != data.model.fingerprint:
+        logs, rest_notes = data.with_rests_weighed(shaped.model)  # resting joints have weights: again, with the selected laws
     base = shaped.model.base()
     model = with_trained(shaped.model, motion, chosen=data.prepared.model.automatic)  # for extrapolating friction
     reference = prior_mean(base, prior)
