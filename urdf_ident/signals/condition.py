@@ -283,10 +283,14 @@ def _cutoff_of_spectrum(pieces: list[Recording], rate: float, config: SignalConf
         moving.append(moves)
     if longest < max(32, 0.2 * rate):
         raise no_motion(pieces, rate, config)
-    moved = [q[moves] for q, moves in zip(positions, moving, strict=True) if moves.any()]
-    travel = np.max([np.ptp(q, axis=0) for q in moved], axis=0)
-    # half the mean square successive difference is the white noise in the variance (von Neumann 1941)
-    white = np.min([0.5 * np.mean(np.diff(q, axis=0) ** 2, axis=0) / positive(q.var(axis=0)) for q in moved], axis=0)
+    del speed  # as large as the log
+
+    def of_joint(x: Array) -> tuple[float, float]:
+        """Travel, and white noise in the variance: half the mean square successive difference (von Neumann 1941)."""
+        return float(np.ptp(x)), 0.5 * float(np.mean(np.diff(x) ** 2)) / positive(float(x.var()))
+
+    moved = [[of_joint(x[moves]) for x in q.T] for q, moves in zip(positions, moving, strict=True) if moves.any()]
+    travel, white = np.max(moved, axis=0)[:, 0], np.min(moved, axis=0)[:, 1]
     movers = (travel > 1e-3 * travel.max()) & (white < _MOSTLY_WHITE)
     movers = movers if movers.any() else np.ones_like(movers)
     return estimate_cutoff([q[:, movers] for q in positions], rate, moving, steps[movers])

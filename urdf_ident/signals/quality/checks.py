@@ -19,6 +19,7 @@ from ...samples import SHORT, SHORTEST, columns, fast_speed
 from ...units import joint_units
 from ..clock import even_pieces
 from ..filters import HIGHEST, differentiate, lowpass
+from ..resolution import usual_size
 from ..velocity import match_velocity
 from .examination import Examination
 
@@ -63,7 +64,7 @@ def check_effort(state: Examination) -> None:
         placeholder = np.isin(limits, limits[weights > limits])  # what the URDF's own weights exceed is no limit
         largest = np.array([weights[state.robot.prismatic == kind].max() for kind in state.robot.prismatic])
         allowed = np.where(placeholder, np.maximum(limits, largest), limits)
-        for j in np.flatnonzero(np.quantile(np.abs(recording.effort), 0.99, axis=0) > 2 * allowed):
+        for j in np.flatnonzero([usual_size(x) > 2 * most for x, most in zip(recording.effort.T, allowed, strict=True)]):
             reached, unit = np.abs(recording.effort[:, j]).max(), joint_units(state.robot.prismatic[j])["torque"]
             limit = "the URDF allows" if allowed[j] == limits[j] else "the largest weight in the URDF is"
             words = f"the effort reaches {reached:.4g} {unit}, {limit} {allowed[j]:.4g}"
