@@ -161,10 +161,10 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     model, selected = data.structure(model, logs)
     # 4. Shapes of the laws and base parameters with errors; again without laws that chance explains in these errors.
     estimate = _estimate(data, selected, logs, rest_notes)
-    significant = without_chance(selected, estimate.fit, model)
+    significant = without_chance(selected, estimate.estimated.fit, model)
     if significant is not selected:
         selected, estimate = significant, _estimate(data, significant, logs, rest_notes)
-    model, statistics, fit = estimate.converged.model, estimate.estimated.statistics, estimate.fit
+    model, statistics, fit = estimate.converged.model, estimate.estimated.statistics, estimate.estimated.fit
     # 5. The prior of friction and rotors, which no URDF gives, from this first fit.
     reversals = mean_reversals(estimate.converged.statistics, prepared.motion, model.robot.prismatic)
     prior = completed_prior(model, data.prior, statistics, fit, reversals, supplements(selected))
@@ -221,14 +221,12 @@ class _SelectedEstimate(NamedTuple):
 
     Attributes:
         converged: The fit by least squares, with the shapes, its reference torque converged.
-        estimated: That of the estimator.
-        fit: The same with its standard errors.
+        estimated: That of the estimator, with its standard errors.
         logs: The logs with the weights of resting joints.
     """
 
     converged: ConvergedFit
     estimated: Estimated
-    fit: Fit
     logs: Sequence[PreparedLog]
     notes: tuple[str, ...]
 
@@ -263,9 +261,9 @@ def _estimate(
     problem = EstimatorInput(model, logs, statistics, converged.fit, wanted.loss, prior, reference, loop)
     known = "controller" in data.project.simulation.model_fields_set
     estimated = refine(data.weighting, problem, loop_known=known)
-    fit = with_errors(estimated, problem, wanted.covariance)
+    estimated = replace(estimated, fit=with_errors(estimated, problem, wanted.covariance))
     notes = (estimated.describe(), *rest_notes, *repetition_notes(statistics), *shaped.notes, *converged.notes)
-    return _SelectedEstimate(converged, estimated, fit, logs, notes)
+    return _SelectedEstimate(converged, estimated, logs, notes)
 
 
 def _closed_loop(converged: ConvergedFit, logs: Sequence[PreparedLog], data: _TrainingData) -> Simulator:
