@@ -81,6 +81,17 @@ def test_joints_that_dry_friction_holds_count_less(robot: Robot, body: pin.Inert
     assert all("dry friction holds resting joints" in " ".join(one.notes) for one in found)
 
 
+def test_a_delay_of_the_unloaded_logs_is_taken_out_of_the_loaded_ones(robot: Robot, body: pin.Inertia) -> None:
+    def late(log: Recording) -> Recording:
+        return replace(log, effort=np.column_stack([np.interp(log.time - 0.05, log.time, x) for x in log.effort.T]))
+
+    ident = identify(DynamicModel(robot, friction=LAWS), [late(made(robot, "empty", 0))])
+    assert ident.signals["delay"]["compensated"] == pytest.approx(0.05, abs=0.003)
+    found = payload(ident, [late(made(robot, "loaded", 1, body))])
+    assert abs(found.mass / MASS - 1) < 0.01
+    assert found.verdict.level == "good"
+
+
 def test_gain_errors_are_mass_errors(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
     log = made(robot, "loaded", 1, body)
     exact, unsure = (payload(ident, [log], method="held", refit="none", gain_error=e) for e in (0.0, 0.02))

@@ -130,8 +130,8 @@ def payload(
         elsewhere = other_link(problem, fit, partial(estimate_static, poses=poses))
         notes = pose_notes(problem, poses)
     else:  # conditioned as the logs of the unloaded robot were
-        known = {key: ident.signals[key] for key in ("cutoff", "decimate") if key in ident.signals}
-        config = replace(project.signal_config(), **known, reason="as of the unloaded logs")
+        as_unloaded = project.further_config(ident.signals)
+        config = replace(as_unloaded, periodic=project.signals.periodic, reason="as of the unloaded logs")
         conditioned = prepare_logs(logs, robot, ident.model.drive, config, force=force, payload=project.build_payload(robot))
         prepared, rest_notes = weigh_rests(ident.model.unloaded(), conditioned, config)
         rate = prepared[0].conditioned.decimate_rate
