@@ -104,7 +104,7 @@ def test_identify_learns_judges_and_saves(identified: tuple[Path, str]) -> None:
     assert data["residual"]["kind"] == judged["chosen"]
     entry = data["validation"][0]
     assert entry["residual"]["mean_rmse"] < 0.8 * entry["mean_rmse"]
-    assert entry["residual"]["rigid_mean_rmse"] == pytest.approx(entry["mean_rmse"], rel=1e-2)  # other low-passes
+    assert entry["residual"]["rigid_mean_rmse"] == pytest.approx(entry["mean_rmse"], rel=1e-9)
     assert "friction and links from the logs" in text
     assert "friction from the sweeps" in text
     assert text.count("residual (used)") == 1

@@ -10,7 +10,7 @@ import urdf_ident as ui
 from urdf_ident import Drive, DynamicModel, ElasticModel, Limits, Recording, Robot, bidirectional_experiment
 from urdf_ident.compensation.three_loop import fit_remaining_residual, three_loop
 from urdf_ident.errors import EstimationError, LogError, ModelError
-from urdf_ident.pipeline.compensate import compensate, compensated_score
+from urdf_ident.pipeline.compensate import compensate
 from urdf_ident.signals.prepare import prepare_log, prepare_logs
 
 pytestmark = pytest.mark.usefixtures("unexamined")
@@ -123,7 +123,3 @@ def test_a_deformation_for_a_result_without_residual_is_an_error(ident, compensa
     blind = [replace(log, motor_position=None) for log in logs]
     with pytest.raises(LogError, match="no motor positions"):
         compensate(ident, blind)
-    with pytest.raises(LogError, match="no motor positions"):
-        compensated_score(compensated, blind[0], 5.0)
-    with pytest.raises(LogError, match="the result has none"):
-        compensated_score(ident, logs[0], 5.0)

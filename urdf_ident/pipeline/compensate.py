@@ -20,15 +20,13 @@ from ..compensation.three_loop import (
     three_loop,
     without_torque,
 )
-from ..errors import EstimationError, LogError
+from ..errors import EstimationError
 from ..logs.recording import Recording
 from ..parallel import one_thread
 from ..progress import Progress
 from ..result.evidence import Range
 from ..result.identification import Identification
 from ..result.record import with_note
-from ..result.scores import predict, score
-from ..signals.filters import score_band
 from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
 from .checked_logs import conditioned_as_in_fit, further_logs
@@ -173,34 +171,3 @@ def _solved(ident: Identification, loops: ThreeLoop, used: _LoopLogs, comparison
         traces=ident.traces,
     )
     return solved
-
-
-def compensated_score(
-    ident: Identification, recording: Recording, cutoff: float | str = "auto", *, force: bool = False
-) -> dict[str, Any]:
-    """Errors on a log with and without the residual; measured and predicted torque pass the same low-pass.
-
-    Args:
-        cutoff: Zero-phase low-pass [Hz]; "auto" is :func:`.filters.score_band`.
-
-    Returns:
-        ``{"mean_rmse", "rigid_mean_rmse", "per_joint": [{"joint", "rmse", "rigid_rmse"}]}`` [N·m or N].
-
-    Raises:
-        LogError: The result has no residual, or the log lacks motor positions or torque.
-    """
-    residual, model = ident.residual, ident.model
-    if residual is None:
-        raise LogError("a residual was asked for, and the result has none", remedy="compensate() learns one")
-    check_compensation(model, [recording], residual.kind)
-    clean = recording if residual.ripple is None else residual.ripple.cleaned(recording, model.drive)
-    (log,) = conditioned_as_in_fit(ident, [clean], force)
-    hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
-    rigid = predict(model, ident.theta, log)
-    full = rigid + np.concatenate([residual_torque(residual, segment) for segment in log.segments])
-    rmse, rigid_rmse = (score(log, predicted, hertz).rmse for predicted in (full, rigid))
-    joints = [
-        {"joint": joint, "rmse": error, "rigid_rmse": rigid_error}
-        for joint, error, rigid_error in zip(model.robot.joints, rmse.tolist(), rigid_rmse.tolist(), strict=True)
-    ]
-    return {"mean_rmse": float(rmse.mean()), "rigid_mean_rmse": float(rigid_rmse.mean()), "per_joint": joints}

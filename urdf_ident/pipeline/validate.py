@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compensation.residual import Residual
 from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
 from ..estimation.estimators.resting import weigh_alike
@@ -28,6 +29,7 @@ from ..result.scores import (
     log_trace,
     predict,
     predict_all,
+    score,
     speed_profile,
     validate_log,
 )
@@ -116,14 +118,35 @@ def score_logs(
         if not model.is_rigid:
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
         if ident.residual is not None and log.recording.motor_position is not None:
-            from .compensate import compensated_score
-
-            entry["residual"] = compensated_score(ident, log.recording, project.validation.score_cutoff, force=force)
+            entry["residual"] = _residual_scores(ident, ident.residual, log, entry["score_cutoff"], force)
         entries.append(entry)
     set_apart = tuple(model.robot.joints[j] for j in sorted(model.apart))
     others = [float(entry["relative"]) for entry in ident.validation if not entry["trained_on"]]
     expected = max(others, default=ident.cross_validated)  # the error of the identification on its own held-out data
     return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), expected, repeats is not None, set_apart)
+
+
+def _residual_scores(ident: Identification, residual: Residual, log: PreparedLog, cutoff: float, force: bool) -> dict[str, Any]:
+    """Mean errors and those of each joint on a log with and without the residual [N·m or N], as in the scores.
+
+    Args:
+        cutoff: Zero-phase low-pass of measured and predicted torque [Hz].
+        force: Whether a log that the checks refuse is used.
+    """
+    from ..compensation.three_loop import residual_torque  # imported late: most robots have one encoder per joint
+
+    model = ident.model
+    if residual.ripple is not None:
+        clean = residual.ripple.cleaned(log.recording, model.drive)
+        (log,) = behind_prediction_band(conditioned_as_in_fit(ident, [clean], force), ident)
+    rigid = predict(model, ident.theta, log)
+    full = rigid + np.concatenate([residual_torque(residual, segment) for segment in log.segments])
+    rmse, rigid_rmse = (score(log, predicted, cutoff).rmse for predicted in (full, rigid))
+    joints = [
+        {"joint": joint, "rmse": error, "rigid_rmse": rigid_error}
+        for joint, error, rigid_error in zip(model.robot.joints, rmse.tolist(), rigid_rmse.tolist(), strict=True)
+    ]
+    return {"mean_rmse": float(rmse.mean()), "rigid_mean_rmse": float(rigid_rmse.mean()), "per_joint": joints}
 
 
 def _interval_coverage(ident: Identification, log: PreparedLog) -> Array:
