@@ -33,6 +33,13 @@ def problem_of(model: DynamicModel, log: PreparedLog, **more: object) -> Estimat
     return EstimatorInput(model, [log], statistics, fit_base(statistics, model.base()), **more)  # type: ignore[arg-type]
 
 
+def theta_with(model: DynamicModel, **terms: object) -> np.ndarray:
+    """The URDF's bodies, and terms by their symbol: a number, or one of each joint."""
+    values = {symbol: np.broadcast_to(value, model.n) for symbol, value in terms.items()}
+    joints = [values[p.symbol][model.robot.index(p.owner)] for p in model.parameters[model.n_inertial :]]
+    return np.concatenate([model.robot.inertials.ravel(), joints])
+
+
 def coloured(clean: Segment, sigma: float, rho: float, seed: int) -> Segment:
     """The motion with first-order autoregressive noise on the torque, made here and not by the package."""
     white = np.random.default_rng(seed).normal(size=clean.tau.shape)

@@ -53,6 +53,14 @@ def torques(robot: Robot, truth: Truth, q, v, a) -> np.ndarray:
     return rigid + truth.rotor_inertia * a + friction
 
 
+def bristles(q: np.ndarray, travel: float, start: float = 0.0) -> np.ndarray:
+    """Dahl's friction (1968) of first order over its limit, from a first state on, shape of `q` (N,) or (N, n)."""
+    state, out = start + 0.0 * q[0], np.empty_like(q)
+    for k, step in enumerate(np.diff(q, axis=0, prepend=q[:1])):
+        out[k] = state = np.sign(step) + (state - np.sign(step)) * np.exp(-np.abs(step) / travel)
+    return out
+
+
 def write_csv(path: Path, joints, t, q, tau, v=None) -> Path:
     """The default CSV of a log."""
     blocks, names = [t[:, None], q], ["t", *(f"q_{j}" for j in joints)]

@@ -1,10 +1,12 @@
 """Smooth motions with known torque, for tests of what works on segments."""
 
 import numpy as np
+import yaml
 from conftest import arm_urdf, inertials
 
 from urdf_ident import BaseParameters, Drive, DynamicModel, Robot, Segment, Trajectory
 from urdf_ident.linalg import Array
+from urdf_ident.model.bundled import robot_path, truth_path
 
 A = np.array([[-50.0, 0, 0], [0, 45, 0], [0, 32, 32]])  # joint 1 alone, joints 2 and 3 coupled
 
@@ -15,6 +17,14 @@ def robot_3r() -> Robot:
 
 def coupled_model() -> DynamicModel:
     return DynamicModel(robot_3r(), drive=Drive.build(3, reduction=A), motor_friction={"j3": ["coulomb"]})
+
+
+def tx40(**options: object) -> DynamicModel:
+    """A TX40 with the coupled motors of its wrist."""
+    reduction = yaml.safe_load(truth_path("tx40").read_text())["reduction"]
+    drive = Drive.build(6, reduction=reduction)
+    friction = {"joint_6": ["viscous", "coulomb"]}
+    return DynamicModel(Robot.from_urdf(robot_path("tx40")), drive=drive, motor_friction=friction, **options)  # type: ignore[arg-type]
 
 
 def truth(model: DynamicModel, seed: int = 0) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from commands import assert_refused, run
 from conftest import arm_urdf
+from estimation_samples import theta_with
 
 from urdf_ident import Identification, Limits, Robot, identify, random_fourier, read_recording, simulate, write_log
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
@@ -61,15 +62,8 @@ def identified(folder: Path, wanted: Project, log: str = "noisy") -> Identificat
     return identify(wanted.build_model(robot), [read_recording(folder / f"{log}.csv", robot)], project=wanted)
 
 
-def errors(ident: Identification) -> tuple[Array, Array]:
-    """Errors of the inertial base parameters and of friction."""
-    true = np.zeros(len(ident.theta))
-    true[: ident.model.n_inertial] = ident.model.robot.inertials.ravel()
-    for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):
-        true[k] = KNOWN[parameter.symbol][ident.model.robot.index(parameter.owner)]
-    error = ident.fit.params - ident.fit.base.of(true)
-    dry = np.array([label.startswith(("F", "offset")) for label in ident.fit.base.labels])
-    return error[~dry], error[dry]
+def errors(ident: Identification) -> Array:
+    return ident.fit.params - ident.fit.base.of(theta_with(ident.model, **KNOWN))
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +78,7 @@ def test_noise_on_the_encoders_does_not_bias_it(folder: Path, by_wls: Identifica
     assert found.fit.method == method
     assert method != "iv" or found.estimation["hausman"]["rejected"]
     assert method != "iv" or "biased by noise on the motion" in found.estimation["why"]
-    z, biased = (np.concatenate(errors(ident)) / sorted_errors(found) for ident in (found, by_wls))
+    z, biased = (errors(ident) / found.fit.bse for ident in (found, by_wls))
     assert np.sqrt(np.mean(z**2)) < 1.6
     assert method != "iv" or "as those of least squares are" in found.fit.covariance_kind
     assert np.sqrt(np.mean(biased**2)) > 1.7 * np.sqrt(np.mean(z**2))
@@ -92,12 +86,6 @@ def test_noise_on_the_encoders_does_not_bias_it(folder: Path, by_wls: Identifica
     np.testing.assert_allclose([found.term_values("Ia")[f"j{k}"] for k in (1, 2, 3)], KNOWN["Ia"], rtol=0.3)
     assert min(by_wls.term_values("Ia").values()) < 0.05
     assert "measured motion" in found.summary(verbose=True)
-
-
-def sorted_errors(ident: Identification) -> Array:
-    """Standard errors in the order of :func:`errors`."""
-    dry = np.array([label.startswith(("F", "offset")) for label in ident.fit.base.labels])
-    return np.concatenate([ident.fit.bse[~dry], ident.fit.bse[dry]])
 
 
 def test_auto_stays_with_least_squares_where_it_is_not(folder: Path) -> None:
@@ -129,7 +117,7 @@ def test_a_controller_of_another_robot_is_noticed(folder: Path) -> None:
     soft = project("iv", controller={"type": "pd", "kp": 20.0, "kd": 5.0})
     with pytest.raises(EstimationError, match=r"not that of the log.*kp and kd"):
         identified(folder, soft)
-    wise = identified(folder, replace_method(soft, "auto"))
+    wise = identified(folder, parse_project({**soft.model_dump(exclude_unset=True), "estimation": {"method": "auto"}}))
     assert wise.fit.method == "wls"
     assert "is not known" in wise.estimation["why"]
 
@@ -142,10 +130,6 @@ def test_a_controller_that_lets_go_is_named(folder: Path) -> None:
 def test_a_guessed_controller_is_said(folder: Path) -> None:
     found = identified(folder, project("didim", controller={}))
     assert "default controller was simulated" in found.estimation["why"]
-
-
-def replace_method(wanted: Project, method: str) -> Project:
-    return parse_project({**wanted.model_dump(exclude_unset=True), "estimation": {"method": method}})
 
 
 def test_gains_of_a_known_controller() -> None:

@@ -8,9 +8,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from conftest import arm_urdf, rnea
-from logs import Truth, found_in, fourier, recorded, torques
+from logs import Truth, bristles, found_in, fourier, recorded, torques
 from scipy.ndimage import gaussian_filter1d
-from test_score_test import bristles
 
 from urdf_ident import Drive, Judgement, QualityError, Recording, Robot, identify, robot_path
 from urdf_ident.faults.evidence import remaining_doubt

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import yaml
 from conftest import arm_urdf
+from motion_samples import tx40
 
-from urdf_ident import Drive, DynamicModel, Limits, Robot
+from urdf_ident import DynamicModel, Limits, Robot
 from urdf_ident.excitation.criteria import SPECTRAL, condition_number, criterion_value
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.optimise import Objective
 from urdf_ident.excitation.problem import make_criterion, usable_limits
 from urdf_ident.excitation.rows import PlannedRows, designable, softened
 from urdf_ident.linalg import Array
-from urdf_ident.model.bundled import robot_path, truth_path
+from urdf_ident.model.bundled import robot_path
 
 TREE = """<robot name="tree"><link name="base"/>
 <joint name="trunk" type="revolute"><parent link="base"/><child link="t"/><origin rpy="0.1 0.2 0"/><axis xyz="0 0 1"/>
@@ -29,13 +29,6 @@ iyz="0"/></inertial></link>
 <axis xyz="1 0 0"/><limit lower="-0.5" upper="0.5" velocity="1" effort="60"/></joint>
 <link name="l"><inertial><mass value="1"/><origin xyz="0 0.1 0"/><inertia ixx="0.02" iyy="0.01" izz="0.02" ixy="0" ixz="0"
 iyz="0"/></inertial></link></robot>"""
-
-
-def tx40(**options: object) -> DynamicModel:
-    reduction = yaml.safe_load(truth_path("tx40").read_text())["reduction"]
-    robot = Robot.from_urdf(robot_path("tx40"))
-    drive = Drive.build(6, reduction=reduction)
-    return DynamicModel(robot, drive=drive, motor_friction={"joint_6": ["viscous", "coulomb"]}, **options)  # type: ignore[arg-type]
 
 
 def wide(names: list[str]) -> list[dict[str, object]]:

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from commands import done, run
 from conftest import arm_urdf, rnea
-from motion_samples import rows_along
+from motion_samples import rows_along, tx40
 
-from urdf_ident import Drive, DynamicModel, Robot, Trajectory, random_fourier, read_trajectory
+from urdf_ident import DynamicModel, Robot, Trajectory, random_fourier, read_trajectory
 from urdf_ident.errors import FingerprintError, LimitError, ModelError, ProjectError
 from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.design import Design, certified, design_excitation
@@ -21,7 +20,7 @@ from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.optimise import FoundMotion, Objective, optimise
 from urdf_ident.excitation.problem import Problem, formulate
 from urdf_ident.linalg import standard_errors
-from urdf_ident.model.bundled import robot_path, truth_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.motion.limits import Limits, check_limits
 from urdf_ident.project import parse_project
 
@@ -34,12 +33,6 @@ def rigid(name: str = "ur10e") -> DynamicModel:
 
 def small(**options: object) -> DynamicModel:
     return DynamicModel(Robot.from_urdf(arm_urdf("zyx", **options)))  # type: ignore[arg-type]
-
-
-def tx40() -> DynamicModel:
-    reduction = yaml.safe_load(truth_path("tx40").read_text())["reduction"]
-    robot = Robot.from_urdf(robot_path("tx40"))
-    return DynamicModel(robot, drive=Drive.build(6, reduction=reduction), motor_friction={"joint_6": ["viscous", "coulomb"]})
 
 
 def assert_inside(trajectory: Trajectory, robot: Robot, limits: Limits, step: float = 1e-3) -> None:

@@ -40,8 +40,6 @@ def test_impossible_drives_are_refused(options: dict, words: str) -> None:
         Drive.build(3, **options)
 
 
-# ---- From files to parameters: motors logged without a clock, in split files, with negative and coupled gears ----
-
 A = np.array([[-50.0, 0, 0], [0, 45, 0], [0, 32, 32]])  # a negative ratio; motor 3 turns with q2 + q3
 OFFSET = np.array([0.3, 0.0, -1.0])  # where the motors read zero [rad]
 GAIN = np.array([0.2, -0.3, 0.25])  # torque at the motor per ampere
@@ -131,9 +129,6 @@ def test_parameters_of_a_coupled_drive_are_found(result: Identification) -> None
         (2, "viscous"),
         (2, "coulomb"),
     }
-
-
-# -- bad input ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_drive_of_another_size_is_refused() -> None:

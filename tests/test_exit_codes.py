@@ -30,7 +30,7 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = arm_urdf("zy").replace('"j1"', '"$x^{$"')
     (folder / "arm.urdf").write_text(text)
     robot = Robot.from_urdf(text)
-    make_log(folder / "run.csv", robot)
+    make_log(folder / "run.csv", robot, seconds=8.0)
     (folder / "p.yaml").write_text("model: {friction: [viscous, coulomb]}\n")
     return folder
 

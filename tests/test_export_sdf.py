@@ -1,10 +1,9 @@
-"""SDFormat: the same kinematics and dynamics, worked out from the file by hand."""
+"""SDFormat, beside its way there and back (``test_other_formats.py``), and the side-car file."""
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from conftest import arm_urdf, values_of
 from motion_samples import coupled_model, truth
@@ -12,62 +11,6 @@ from motion_samples import coupled_model, truth
 from urdf_ident import DynamicModel, Robot
 from urdf_ident.export.sdf import sdf_text
 from urdf_ident.export.sidecar import write_sidecar
-
-
-def placed(element: ET.Element | None) -> pin.SE3:
-    numbers = np.array([float(x) for x in element.text.split()]) if element is not None else np.zeros(6)
-    return pin.SE3(pin.rpy.rpyToMatrix(*numbers[3:]), numbers[:3])
-
-
-def model_of(text: str) -> pin.Model:
-    """An SDFormat chain as a Pinocchio model, independent of the URDF reader."""
-    sdf = ET.fromstring(text).find("model")
-    links = {link.get("name"): link for link in sdf.findall("link")}
-    joints = {joint.find("child").text: joint for joint in sdf.findall("joint")}
-    model = pin.Model()
-    ids, inner = {"world": 0}, {"world": pin.SE3.Identity()}
-
-    def add(name: str) -> None:
-        if name in ids:
-            return
-        joint = joints[name]
-        parent = joint.find("parent").text
-        add(parent)
-        place = inner[parent] * placed(joint.find("pose"))
-        if joint.get("type") == "fixed":
-            ids[name], inner[name] = ids[parent], place
-        else:
-            axis = np.array([float(x) for x in joint.find("axis/xyz").text.split()])
-            kind = pin.JointModelPrismaticUnaligned if joint.get("type") == "prismatic" else pin.JointModelRevoluteUnaligned
-            ids[name], inner[name] = model.addJoint(ids[parent], kind(axis), place, joint.get("name")), pin.SE3.Identity()
-        assert links[name].find("pose") is None or links[name].find("pose").get("relative_to") == joint.get("name")
-        inertial = links[name].find("inertial")
-        own = {key: float(inertial.find(f"inertia/{key}").text) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")}
-        matrix = np.array(
-            [[own["ixx"], own["ixy"], own["ixz"]], [own["ixy"], own["iyy"], own["iyz"]], [own["ixz"], own["iyz"], own["izz"]]]
-        )
-        body = pin.Inertia(float(inertial.find("mass").text), np.zeros(3), matrix).se3Action(placed(inertial.find("pose")))
-        model.appendBodyToJoint(ids[name], body, inner[name])
-
-    for name in links:
-        add(name)
-    return model
-
-
-@pytest.mark.parametrize(("axes", "kind"), [("zyx", "revolute"), ("xzy", "prismatic"), ("zyy", "continuous")])
-def test_torques_are_those_of_the_urdf(axes: str, kind: str) -> None:
-    urdf = arm_urdf(axes, kind=kind)
-    text, notes = sdf_text(urdf)
-    assert notes == ()
-    model, robot = model_of(text), Robot.from_urdf(urdf)
-    assert list(model.names)[1:] == list(robot.joints)
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        q, v, a = rng.uniform(-1, 1, (3, robot.n))
-        expected = pin.rnea(robot.model, robot.model.createData(), robot.configuration(q[None])[0], v, a)
-        assert pin.rnea(model, model.createData(), q, v, a) == pytest.approx(
-            expected, rel=1e-4, abs=1e-4
-        )  # 1e-6 kg of the base
 
 
 def test_limits_friction_and_frames() -> None:

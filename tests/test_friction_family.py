@@ -35,9 +35,6 @@ def slow_play(q: np.ndarray, radius: float, start: float) -> np.ndarray:
     return np.array(out)
 
 
-# -- formulas ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("spec", "parameters", "expected"),
     [
@@ -72,9 +69,6 @@ def test_formula_where_the_sign_is_sharp(spec: dict, parameters: list, expected:
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=40), st.floats(0.01, 1), st.floats(-1, 1))
 def test_play_equals_the_step_by_step_operator(q: list[float], radius: float, start: float) -> None:
     np.testing.assert_array_equal(play(np.array(q), radius, start), slow_play(np.array(q), radius, start))
-
-
-# -- what a user may write ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("law", FRICTION.values(), ids=lambda law: law.name)
@@ -112,8 +106,6 @@ def test_unknown_names_and_impossible_shapes(spec: object, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         friction_term(spec)
 
-
-# -- found back from data ----------------------------------------------------------------------------------------------
 
 SIZE = np.array([3.0, 2.0, 1.0])  # of friction at the three joints
 

@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pinocchio as pin
 import pytest
-from urdf_samples import point_masses
+from urdf_samples import inertial_text, point_masses, serial_urdf
 
 from urdf_ident.consistency.conic import ConicForm
 from urdf_ident.consistency.constraints import (
@@ -35,19 +35,6 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.model.terms import Parameter, inertial_parameters
 
 
-def chain_urdf(bodies):
-    parts = ['<robot name="chain"><link name="l0"/>']
-    for i, theta in enumerate(bodies, start=1):
-        m, c, inertia = to_com(theta)
-        values = zip(("ixx", "ixy", "iyy", "ixz", "iyz", "izz"), inertia[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]], strict=True)
-        parts.append(f'<link name="l{i}"><inertial><origin xyz="{c[0]} {c[1]} {c[2]}"/><mass value="{m}"/><inertia ')
-        parts.append(" ".join(f'{key}="{value}"' for key, value in values) + "/></inertial></link>")
-        parts.append(f'<joint name="j{i}" type="revolute"><parent link="l{i - 1}"/><child link="l{i}"/>')
-        parts.append(f'<origin xyz="0.05 0 0.3" rpy="{0.3 * i} 0.2 0"/><axis xyz="0 {i % 2} {1 - i % 2}"/>')
-        parts.append('<limit lower="-3" upper="3" velocity="2" effort="50"/></joint>')
-    return "".join(parts) + "</robot>"
-
-
 def regressor(robot, q, v, a):
     data = robot.model.createData()
     return np.vstack([pin.computeJointTorqueRegressor(robot.model, data, *row) for row in zip(q, v, a, strict=True)])
@@ -58,7 +45,7 @@ class Setup:
 
     def __init__(self, n, seed, samples=40, noise=0.5):
         rng = np.random.default_rng(seed)
-        self.robot = Robot.from_urdf(chain_urdf([point_masses(rng) for _ in range(n)]))
+        self.robot = Robot.from_urdf(serial_urdf([inertial_text(point_masses(rng)) for _ in range(n)]))
         joints = self.robot.joints
         terms = tuple(Parameter(f"Fv_{joint}", "Fv", joint, "N·m·s/rad", True) for joint in joints)
         self.parameters = inertial_parameters(self.robot) + terms
@@ -98,17 +85,11 @@ def physical(theta, n):
     return check_consistency(theta, [f"b{i}" for i in range(n)]).consistent
 
 
-# ------------------------------------------------------------------------------------------------------- optimum
-
-
 def test_without_data_the_answer_is_the_prior(poor):
     for distance in ("euclid", "entropic"):
         solution = poor.problem(distance=distance).solve(np.zeros((0, 44)), np.zeros(0))
         assert poor.prior.distance(solution.theta) < 1e-3
         assert solution.status == "optimal"
-
-
-# ------------------------------------------------------------------------------------------------------- physics
 
 
 def test_placeholder_inertials_are_left_behind():
@@ -119,7 +100,7 @@ def test_placeholder_inertials_are_left_behind():
         truth = np.concatenate([point_masses(rng, rng.uniform(2, 15)) for _ in range(4)])
         # equal masses would be recognised as placeholders, and replaced by the geometry
         balls = [from_com(mass, [0.0, 0.0, 0.1], 0.01 * np.eye(3)) for mass in (1.0, 1.01, 1.02, 1.03)]
-        robot = Robot.from_urdf(chain_urdf(balls))
+        robot = Robot.from_urdf(serial_urdf(list(map(inertial_text, balls))))
         prior, noise = inertial_prior(robot), 0.5
         W, test = (regressor(robot, *a * rng.normal(size=(3, k, 4))) for a, k in ((0.5, 20), (2.0, 100)))
         rho = W @ truth / noise + rng.normal(size=len(W))
@@ -152,9 +133,6 @@ def test_negative_friction_is_not_possible_unless_allowed(poor):
     anything = [replace(parameter, nonnegative=False) for parameter in poor.parameters]
     free = LmiProblem(poor.prior, anything).solve(poor.R, rho, 0.01)
     assert free.theta[41] < -1.0
-
-
-# ----------------------------------------------------------------------------------------------------- constraints
 
 
 def test_total_mass_is_met_exactly_and_the_gap_knows_its_multiplier(poor):
@@ -221,9 +199,6 @@ def test_what_is_left_beside_fixed_children_is_possible(poor):
     solution = poor.problem(remainders(poor.prior, poor.parameters, children)).solve(poor.W / 0.01, rho, 0.01)
     assert margins(solution.theta[30:40] - children[3]).consistent
     assert "l4: nothing left beside its fixed children" in solution.active
-
-
-# ----------------------------------------------------------------------------------------- solutions are audited
 
 
 def outside(bound):

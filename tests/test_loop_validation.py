@@ -52,9 +52,6 @@ def test_errors_are_those_of_logs_that_took_no_part(model: DynamicModel, logs: l
     assert json.loads(json.dumps(found.as_dict()))["chosen"] == "rbf"
 
 
-# -- command line ----------------------------------------------------------------------------------------------------------
-
-
 def write(path: Path, log: Recording, encoders: bool = True) -> None:
     blocks = {"q": log.position, "tau": log.effort, **({"qm": log.motor_position} if encoders else {})}
     names = ["t", *(f"{prefix}_{joint}" for prefix in blocks for joint in log.joints)]

@@ -9,7 +9,7 @@ import pytest
 import statsmodels.api as sm
 from commands import done
 from conftest import arm_urdf
-from estimation_samples import as_log, problem_of, stacked, with_sign_of
+from estimation_samples import as_log, problem_of, stacked, theta_with, with_sign_of
 from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r
 from statsmodels.sandbox.regression.gmm import IV2SLS
@@ -23,7 +23,7 @@ from urdf_ident.estimation.estimators.method import ESTIMATORS, choose_weighting
 from urdf_ident.estimation.estimators.outliers import find_outliers
 from urdf_ident.linalg import Array
 from urdf_ident.model.prior import inertial_prior
-from urdf_ident.project import load_project, parse_project
+from urdf_ident.project import Project, load_project, parse_project
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import base_prior, fit_base, fit_ridge
 
@@ -36,9 +36,6 @@ LAWS = ["viscous", "coulomb", "offset"]
 def plain() -> DynamicModel:
     """Three joints without couplings."""
     return DynamicModel(robot_3r(), friction=LAWS)
-
-
-# --- outliers from the command line: 5 % of the raw samples 45 standard deviations off -----------------------------
 
 
 @pytest.fixture(scope="module")
@@ -63,18 +60,14 @@ def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def of_library(folder: Path, log: str, config: str) -> Identification:
-    project, _ = load_project(folder / f"{config}.yaml")
+def of_library(folder: Path, log: str, project: Project) -> Identification:
     robot = project.build_robot(folder / "arm.urdf")
     return identify(project.build_model(robot), [read_recording(folder / f"{log}.csv", robot)], project=project)
 
 
 def base_error(ident: Identification) -> Array:
-    at, true = Truth.of(3), np.zeros(len(ident.theta))
-    true[: ident.model.n_inertial] = ident.urdf_theta[: ident.model.n_inertial]
-    values = {"Ia": at.rotor_inertia, "Fv": at.viscous, "Fc": at.coulomb, "offset": at.offset}
-    for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):
-        true[k] = values[parameter.symbol][ident.model.robot.index(parameter.owner)]
+    at = Truth.of(3)
+    true = theta_with(ident.model, Ia=at.rotor_inertia, Fv=at.viscous, Fc=at.coulomb, offset=at.offset)
     return ident.fit.params - ident.fit.base.of(true)
 
 
@@ -82,11 +75,8 @@ def test_outliers_are_found_and_cost_next_to_nothing(spoilt: Path) -> None:
     """From the command line, without being asked for."""
     out = spoilt / "out"
     done("identify", spoilt / "arm.urdf", spoilt / "bad.csv", "-c", spoilt / "laws.yaml", "-o", out)
-    robust, clean, naive = (
-        load(out / "identification.json"),
-        of_library(spoilt, "good", "ols"),
-        of_library(spoilt, "bad", "ols"),
-    )
+    ols, _ = load_project(spoilt / "ols.yaml")
+    robust, clean, naive = load(out), of_library(spoilt, "good", ols), of_library(spoilt, "bad", ols)
     data = json.loads((out / "identification.json").read_text())
     assert clean.estimation["method"] == "ols"
     assert data["estimation"]["method"] == "irls (tukey)"
@@ -98,9 +88,6 @@ def test_outliers_are_found_and_cost_next_to_nothing(spoilt: Path) -> None:
     assert size[2] >= 8.0 * size[0]  # 10.4 in the mean over seeds
 
 
-# --- outliers -------------------------------------------------------------------------------------------------------
-
-
 def test_friction_that_the_model_lacks_is_no_outlier(plain: DynamicModel) -> None:
     """Dry friction left out: residuals far from Gaussian, large for many samples in a row, and nobody's spikes."""
     log = as_log(make_segment(plain, 1500, sigma=0.05))
@@ -110,16 +97,15 @@ def test_friction_that_the_model_lacks_is_no_outlier(plain: DynamicModel) -> Non
     assert choose_weighting(poor, [log]).weights is None
 
 
-# --- statsmodels ------------------------------------------------------------------------------------------------------
-
-
 def test_gls_is_statsmodels_gls(plain: DynamicModel) -> None:
-    base = plain.base()
-    _, segment = correlated(plain, 2, 200)
-    log = as_log(segment)
+    base, clean = plain.base(), make_segment(plain, 200, seed=4)
+    mix = np.array([[0.6, 0, 0], [0.55, 0.1, 0], [0.3, 0.02, 0.05]])
+    log = as_log(replace(clean, tau=clean.tau + np.random.default_rng(2).standard_normal(clean.tau.shape) @ mix.T))
     found = generalized_least_squares(problem_of(plain, log))
     X, y = stacked(plain, base, log)
-    expected = sm.GLS(y, X, sigma=np.kron(omega(found), np.eye(200))).fit(method="qr")
+    weight = np.array(list(found.fit.row_weights.values()))
+    omega = np.array(found.details["correlation"]) / np.outer(weight, weight)  # of the rows of one sample
+    expected = sm.GLS(y, X, sigma=np.kron(omega, np.eye(200))).fit(method="qr")
     np.testing.assert_allclose(found.fit.bse, expected.bse, rtol=1e-8)
     # its covariance is that of the round before, which has converged to a thousandth of a standard error
     assert (np.abs(found.fit.params - expected.params) < 1e-3 * expected.bse).all()
@@ -145,25 +131,6 @@ def test_instruments_are_statsmodels_two_stages(plain: DynamicModel) -> None:
     assert found.test.statistic * found.test.inflation == pytest.approx(F, rel=1e-6)
 
 
-# --- full covariance ------------------------------------------------------------------------------------------------
-
-
-def omega(found: Estimated) -> Array:
-    """The covariance of one sample's rows that an estimate is weighted by."""
-    weight = np.array(list(found.fit.row_weights.values()))
-    return np.array(found.details["correlation"]) / np.outer(weight, weight)
-
-
-def correlated(model: DynamicModel, seed: int, samples: int = 600) -> tuple[Array, object]:
-    mix = np.array([[0.6, 0, 0], [0.55, 0.1, 0], [0.3, 0.02, 0.05]])
-    clean = make_segment(model, samples, seed=4)
-    noise = np.random.default_rng(seed).standard_normal(clean.tau.shape) @ mix.T
-    return mix @ mix.T, replace(clean, tau=clean.tau + noise)
-
-
-# --- ridge ----------------------------------------------------------------------------------------------------------
-
-
 def test_ridge_is_bayes_formula(plain: DynamicModel) -> None:
     base, prior = plain.base(), inertial_prior(plain.robot, 0.3, mass_std=0.3)
     log = as_log(make_segment(plain, 300, sigma=0.5))
@@ -179,14 +146,10 @@ def test_ridge_is_bayes_formula(plain: DynamicModel) -> None:
     np.testing.assert_allclose(found.covariance, np.linalg.inv(precision), rtol=1e-6, atol=1e-12)
 
 
-# --- end to end -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("method", ["gls", "ridge", "irls"])
 def test_every_method_ends_in_a_result(spoilt: Path, method: str, tmp_path: Path) -> None:
     project = parse_project({"model": {"friction": LAWS}, "estimation": {"method": method, "loss": "huber"}})
-    robot = project.build_robot(spoilt / "arm.urdf")
-    ident = identify(project.build_model(robot), [read_recording(spoilt / "good.csv", robot)], project=project)
+    ident = of_library(spoilt, "good", project)
     assert ident.fit.method.startswith(method)
     assert ident.estimation["why"] == "as configured"
     assert np.isfinite(ident.fit.bse).all()
@@ -207,9 +170,7 @@ def test_an_estimator_of_ones_own_is_one_entry(spoilt: Path, monkeypatch: pytest
     monkeypatch.setitem(ESTIMATORS, "equal", equal_weights)
     listed = parse_project({"model": {"friction": LAWS}, "estimation": {"method": "ols"}})
     mine = listed.model_copy(update={"estimation": listed.estimation.model_copy(update={"method": "equal"})})
-    robot = listed.build_robot(spoilt / "arm.urdf")
-    log = read_recording(spoilt / "good.csv", robot)
-    found, least = (identify(project.build_model(robot), [log], project=project) for project in (mine, listed))
+    found, least = (of_library(spoilt, "good", project) for project in (mine, listed))
     assert found.estimation == {"method": "equal", "why": "of one's own"}
     np.testing.assert_allclose(found.fit.params, least.fit.params, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.fit.bse, least.fit.bse, rtol=1e-6)
@@ -231,6 +192,5 @@ def test_elastic_joints_have_least_squares_and_instruments_only(plain: DynamicMo
 @pytest.mark.parametrize(("method", "words"), [("gls", r"factors of method gls.*jackknife"), ("ridge", "errors of its own")])
 def test_errors_that_an_estimator_cannot_have_are_refused(spoilt: Path, method: str, words: str) -> None:
     project = parse_project({"model": {"friction": LAWS}, "estimation": {"method": method, "covariance": "hac"}})
-    robot = project.build_robot(spoilt / "arm.urdf")
     with pytest.raises(EstimationError, match=words):
-        identify(project.build_model(robot), [read_recording(spoilt / "good.csv", robot)], project=project)
+        of_library(spoilt, "good", project)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from commands import done, run
 from conftest import rnea
-from mujoco_oracle import inverse_dynamics, load_urdf
+from mujoco_oracle import inverse_dynamics, load_urdf, states
 
 from urdf_ident import DynamicModel, Robot, load, write_mjcf
 from urdf_ident.errors import ModelError
@@ -95,14 +95,9 @@ def independent(robot: Robot) -> tuple[Robot, np.ndarray, np.ndarray]:
     return tree, np.array([slope for slope, _ in lines]), np.array([start for _, start in lines])
 
 
-def states(n: int, count: int = 20) -> list[np.ndarray]:
-    rng = np.random.default_rng(1)
-    return [scale * rng.uniform(-1, 1, (count, n)) for scale in (2.0, 3.0, 10.0)]
-
-
 def test_torques_are_those_of_the_independent_tree_reduced(robot: Robot) -> None:
     tree, G, h = independent(robot)
-    q, v, a = states(robot.n)
+    q, v, a = states(robot, 20, seed=1)
     theta = robot.inertials.ravel()
     full = (q @ G.T + h, v @ G.T, a @ G.T)
     expected = rnea(tree.model, tree.configuration(full[0]), *full[1:]) @ G
@@ -119,7 +114,7 @@ def test_base_parameters_determine_the_torques(robot: Robot) -> None:
     base = model.base()
     rng = np.random.default_rng(3)
     theta = rng.normal(size=len(model.parameters))
-    q, v, a = states(robot.n)
+    q, v, a = states(robot, 20, seed=1)
     expected = model.torque(theta, q, v, a)
     same = base.embedded(base.of(theta))
     np.testing.assert_allclose(model.torque(same, q, v, a), expected, atol=1e-8 * np.abs(expected).max())
@@ -178,7 +173,7 @@ def test_a_hand_is_identified_from_simulated_logs_and_exported(tmp_path: Path) -
     error = (ident.fit.params - base.of(np.array([known.get(name, 0.0) for name in ident.model.names]))) / ident.fit.bse
     assert np.sqrt(np.mean(error**2)) < 2.0
     assert np.abs(error).max() < 6.0
-    q, v, a = states(true.n)
+    q, v, a = states(true, 20, seed=1)
     expected = engine.rigid_torque(true, theta[: true.n_inertial], q, v, a)
     text = next((tmp_path / "out").glob("*.urdf")).read_text()
     assert text.count("<mimic") == GRIPPER.count("<mimic")

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import arm_urdf
+from estimation_samples import theta_with
 
 from urdf_ident import DynamicModel, Recording, Robot, identify, robot_path
 from urdf_ident.errors import EstimationError, LogError
@@ -105,9 +106,7 @@ def model() -> DynamicModel:
 
 def true_theta(model: DynamicModel) -> np.ndarray:
     k = np.arange(1, model.n + 1)
-    values = {"Ia": 0.5 / k, "Fv": 4.0 / k, "Fc": 3.0 / k, "offset": 0.2 / k}
-    terms = [values[p.symbol][model.robot.joints.index(p.owner)] for p in model.parameters[model.n_inertial :]]
-    return np.concatenate([model.robot.inertials.ravel(), terms])
+    return theta_with(model, Ia=0.5 / k, Fv=4.0 / k, Fc=3.0 / k, offset=0.2 / k)
 
 
 def record(model: DynamicModel, count: int, seed: int, rho: float = 0.0, extra: float = 0.0, name: str = "log") -> Recording:

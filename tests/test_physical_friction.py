@@ -70,9 +70,6 @@ def test_estimator_plant_and_online_callable_go_on_alike(tmp_path: Path) -> None
     np.testing.assert_array_equal(beyond, (v > 0.4) | (v < -0.5 - 0.1 * np.arange(3)))
 
 
-# --- dissipation ---------------------------------------------------------------------------------------------------------
-
-
 @settings(max_examples=40, deadline=None)
 @example(95803)  # only x = 0 is allowed
 @given(st.integers(0, 10**6))
@@ -90,9 +87,6 @@ def test_constrained_least_squares_agrees_with_another_solver(seed: int) -> None
         options={"ftol": 1e-14, "maxiter": 500},
     )
     assert np.sum((A @ x - b) ** 2) <= other.fun + 1e-6
-
-
-# --- on simulated logs ---------------------------------------------------------------------------------------------------
 
 
 def log(seed: int, friction, *, speed: float = 1.0, seconds: float = 12.0, one_way: int | None = None, noise: float = 0.3):

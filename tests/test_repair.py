@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mujoco_oracle import load_urdf
-from urdf_samples import STYLES, random_theta, random_urdf
+from urdf_samples import STYLES, inertial_text, random_theta, random_urdf
 
 from urdf_ident.consistency.repair import MARGIN, assess_bodies, assess_links, repaired_theta
 from urdf_ident.errors import UrdfError
 from urdf_ident.export.urdf import fix_urdf
-from urdf_ident.model.inertia import from_com, margins, to_com
+from urdf_ident.model.inertia import from_com, margins
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf
 
@@ -55,14 +55,8 @@ def bad_urdf(theta: dict) -> str:
     text = '<robot name="bad">\n\t<link name="base"/>\n'
     parent = "base"
     for name, ten in theta.items():
-        text += f'\t<link name="{name}">\n'
-        if ten is not None:
-            mass, com, i = to_com(ten)
-            text += f'\t\t<inertial>\n\t\t\t<origin xyz="{com[0]} {com[1]} {com[2]}"/>\n\t\t\t<mass value="{mass}"/>\n'
-            text += (
-                f'\t\t\t<inertia ixx="{i[0, 0]}" ixy="0" ixz="0" iyy="{i[1, 1]}" iyz="0" izz="{i[2, 2]}"/>\n\t\t</inertial>\n'
-            )
-        text += f'\t</link>\n\t<joint name="j_{name}" type="continuous">\n\t\t<parent link="{parent}"/>\n'
+        text += f'\t<link name="{name}">{"" if ten is None else inertial_text(ten)}</link>\n'
+        text += f'\t<joint name="j_{name}" type="continuous">\n\t\t<parent link="{parent}"/>\n'
         text += f'\t\t<child link="{name}"/>\n\t\t<axis xyz="0 1 0"/>\n\t</joint>\n'
         parent = name
     text += '\t<link name="tip"><inertial><mass value="0"/>'

@@ -99,9 +99,6 @@ def test_a_mixture_without_scikit_learn_names_the_extra(monkeypatch: pytest.Monk
         fit_residual(inputs, surface(inputs[..., 0], inputs[..., 1]), JOINTS, kind="gmr")
 
 
-# --- kinematic error -----------------------------------------------------------------------------------------------------
-
-
 def geared_log(amplitude: float) -> Recording:
     rng, t = np.random.default_rng(0), np.arange(10000) / 250.0
     q = np.column_stack([1.2 * np.sin(0.5 * t), 0.8 * np.cos(0.7 * t)])
@@ -125,8 +122,6 @@ def test_kinematic_error_is_found_and_taken_off() -> None:
     truth = geared_log(0.0).motor_position / 80.0
     assert np.std(ripple.cleaned(log, drive).motor_position / 80.0 - truth) < 0.1 * np.std(log.motor_position / 80.0 - truth)
 
-
-# --- online --------------------------------------------------------------------------------------------------------------
 
 EVERY_LAW = [
     *("viscous", "coulomb", "offset", "stribeck", "sublinear", "cubic", "presliding", "load_coulomb", "stribeck_arctan"),

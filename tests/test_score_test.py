@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import arm_urdf
-from logs import Truth, found_in, fourier, recorded, torques
+from logs import Truth, bristles, found_in, fourier, recorded, torques
 
 from urdf_ident import Recording, Robot
 from urdf_ident.faults.friction import reversal_columns
@@ -24,20 +24,12 @@ from urdf_ident.faults.score_test import Fault, find_faults
 from urdf_ident.faults.thinned_logs import Logs
 from urdf_ident.faults.trials import LogGroup, Trials
 from urdf_ident.judgements.catalogue import Id
-from urdf_ident.linalg import Array, lstsq, rms
+from urdf_ident.linalg import lstsq, rms
 from urdf_ident.parallel import workers
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.filters import lowpass
 
 ARM = Robot.from_urdf(arm_urdf("zyyx"))
-
-
-def bristles(q: Array, travel: float) -> Array:
-    """Dahl's friction (1968) of first order over its limit, of joints that start from rest, shape of `q`."""
-    state, out = np.zeros_like(q[0]), np.empty_like(q)
-    for k, step in enumerate(np.diff(q, axis=0, prepend=q[:1])):
-        out[k] = state = np.sign(step) + (state - np.sign(step)) * np.exp(-np.abs(step) / travel)
-    return out
 
 
 def log_with_bristles(seed: int, joint: int, travel: float) -> Recording:

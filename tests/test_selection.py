@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from conftest import arm_urdf, inertials, rnea
-from logs import fourier
+from logs import bristles, fourier
 
 from urdf_ident import Drive, DynamicModel, Recording, Robot, Segment, identify, load
 from urdf_ident.estimation.friction_selection.candidates import WideModel, chosen_by_data, every_law, wide_model
@@ -25,20 +25,11 @@ pytestmark = pytest.mark.usefixtures("unexamined")
 SIMPLE = {"viscous", "coulomb", "offset"}
 
 
-def bristles(q: np.ndarray, width: float, start: float) -> np.ndarray:
-    """Dahl's friction over its limit, one step after the other (exact between the samples)."""
-    out = np.empty_like(q)
-    for k, step in enumerate(np.diff(q, prepend=q[:1])):
-        start = np.sign(step) + (start - np.sign(step)) * np.exp(-abs(step) / width)
-        out[k] = start
-    return out
-
-
 def friction(name: str, q: np.ndarray, v: np.ndarray, load: np.ndarray) -> np.ndarray:
     """Each law by its formula, written again."""
     sign = np.tanh(v / 0.02)
     if name == "dahl":
-        return bristles(q, 1e-3, sign[0])
+        return bristles(q, 1e-3, sign[0])  # exact between the samples
     return {
         "viscous": v,
         "coulomb": sign,
@@ -103,9 +94,6 @@ def chosen(robot: Robot, runs: list[PreparedLog]) -> Selected:
     return choose(DynamicModel(robot), runs[:4])
 
 
-# -- linear algebra ------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def sub_models(robot: Robot, runs: list[PreparedLog]):
     wide = every_candidate(DynamicModel(robot), [s for log in runs for s in log.segments])
@@ -144,9 +132,6 @@ def test_sub_models_equal_whole_refits(sub_models, more: list[str]) -> None:
     for errors, wanted in zip(focus.error(at), (expected.sum(axis=1), expected[:, 1]), strict=True):
         np.testing.assert_allclose(errors, wanted, rtol=1e-6)
     np.testing.assert_allclose(focus.errors([at, at[:1], ()])[:, 0], expected.sum(axis=1), rtol=1e-6)
-
-
-# -- choice --------------------------------------------------------------------------------------------------------------
 
 
 def test_laws_are_found_back(chosen: Selected) -> None:
@@ -227,9 +212,6 @@ def test_the_cubic_law_is_friction_that_grows_and_not_friction_that_levels_off(l
     assert (found.after < found.before).all()
 
 
-# -- data that cannot choose, bad input ------------------------------------------------------------------------------------
-
-
 def test_a_joint_that_turns_back_often_gets_its_laws_where_the_others_go_one_way(robot: Robot) -> None:
     t, q, v, a = fourier(robot.n, 20.0, 200.0, 0)
     one_way = np.array([False, True, True])
@@ -267,9 +249,6 @@ def test_a_short_log_does_not_take_out_the_friction_of_every_drive() -> None:
     truth = [{"viscous": 0.1, "coulomb": 1.0}, {"viscous": 3.0, "coulomb": 0.1}]
     found = choose(DynamicModel(robot), prepared(DynamicModel(robot), make_logs(robot, truth, 1, seconds=4.0, noise=0.05)))
     assert all({"viscous", "coulomb"} <= laws_of(found.model, axis) for axis in (0, 1))
-
-
-# -- slow joints -----------------------------------------------------------------------------------------------------------
 
 
 def test_dry_friction_that_builds_up_as_a_joint_creeps_is_not_viscous() -> None:

@@ -24,8 +24,6 @@ def find(robot: Robot, terms: object, logs: list[PreparedLog]) -> Shaped:
     return fit_shapes(model, partial(build_statistics, logs=logs), [part for log in logs for part in log.segments])
 
 
-# -- found -------------------------------------------------------------------------------------------------------------
-
 FREE = {
     "coulomb": (["viscous", {"term": "coulomb", "width": "auto"}], {"width": 0.02}),
     "stribeck": (["viscous", "coulomb", {"term": "stribeck", "velocity": "auto"}], {"velocity": 0.1}),
@@ -72,9 +70,6 @@ def test_shapes_of_several_laws_and_a_load_at_once(robot: Robot) -> None:
         assert report.value == pytest.approx({"width": 0.05, "velocity": 0.3}[report.shape], rel=0.2)
 
 
-# -- not found ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_shape_at_its_bound_is_reported(robot: Robot) -> None:
     """A sign as hard as a sign can be: the width goes to the least that is searched."""
 
@@ -86,9 +81,6 @@ def test_a_shape_at_its_bound_is_reported(robot: Robot) -> None:
     assert {report.at_bound for report in found.reports} == {"lower"}
     assert all("at the lower bound of its search" in note for note in found.notes)
     assert all(report.value < 0.007 for report in found.reports)
-
-
-# -- bad input ---------------------------------------------------------------------------------------------------------
 
 
 def motion(robot: Robot, scale: float = 1.0) -> Segment:
@@ -117,9 +109,6 @@ def test_what_cannot_be_searched_is_refused(robot: Robot) -> None:
     elastic = ElasticModel(robot, drive=Drive.build(3, reduction=[50.0, 50.0, 50.0]), friction=free)
     with pytest.raises(ModelError, match="free friction shapes with elastic joints"):
         fit_shapes(elastic, build_statistics, [motion(robot)])
-
-
-# -- end to end --------------------------------------------------------------------------------------------------------
 
 
 def test_result_holds_the_numbers_and_says_where_they_came_from(robot: Robot, tmp_path: Path) -> None:

@@ -170,9 +170,6 @@ def test_a_link_too_light_for_its_joint_has_an_assumed_rotor(damping: float, off
         simulate(bare, controller, course, rate=500.0, substeps=needed_substeps(bare, controller, course, 500.0, 2))
 
 
-# ---- The integration step follows from the closed loop's fastest pole ----
-
-
 def test_a_loop_beyond_any_step_names_the_key() -> None:
     robot = Robot.from_urdf(arm_urdf("z", fixed_tip=False))
     plant = RigidPlant.create(robot, friction=FrictionTruth(robot.n, ()))

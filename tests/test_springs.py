@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import inverse_dynamics, values_of
+from logs import fourier
 from scipy.signal import lfilter
 
 from urdf_ident import DynamicModel, Identification, Recording, Robot, identify
@@ -28,15 +29,6 @@ TURNTABLE = (
 )
 
 
-def wander(seconds: float, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Times and a motion of two joints at 100 Hz."""
-    t = np.arange(round(100 * seconds)) / 100
-    w = 2 * np.pi * np.arange(1, 5) * rng.uniform(0.1, 0.14)
-    a, b = rng.uniform(-1, 1, (2, 2, 4))
-    s, c = np.sin(t[:, None] * w), np.cos(t[:, None] * w)
-    return t, (s / w) @ a.T - (c / w) @ b.T, c @ a.T + s @ b.T, (-s * w) @ a.T + (c * w) @ b.T
-
-
 @pytest.fixture(scope="module")
 def robot() -> Robot:
     return Robot.from_urdf(TURNTABLE)
@@ -55,16 +47,16 @@ def torque(plant: RigidPlant, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np
     return friction + np.array([inverse_dynamics(plant, *row) for row in zip(q, v, a, strict=True)])
 
 
+def recorded(robot: Robot, plant: RigidPlant, t, q, v, a, seed: int) -> Recording:
+    """A log with noise that remembers."""
+    tau = torque(plant, q, v, a)
+    noise = lfilter([0.6], [1.0, -0.8], np.random.default_rng(seed).standard_normal(tau.shape), axis=0)
+    return Recording(f"{seed}", robot.joints, t, q, effort=tau + 0.02 * tau.std(axis=0) * noise, sha256=f"{seed}")
+
+
 @pytest.fixture(scope="module")
 def logs(robot: Robot, plant: RigidPlant) -> list[Recording]:
-    rng = np.random.default_rng(0)
-    logs = []
-    for name in ("one", "two", "three"):
-        t, *motion = wander(8.0, rng)
-        tau = torque(plant, *motion)
-        noise = lfilter([0.6], [1.0, -0.8], rng.standard_normal(tau.shape), axis=0)
-        logs.append(Recording(name, robot.joints, t, motion[0], effort=tau + 0.02 * tau.std(axis=0) * noise, sha256=name))
-    return logs
+    return [recorded(robot, plant, *fourier(2, 8.0, 100.0, seed, harmonics=4), seed) for seed in range(3)]
 
 
 @pytest.fixture(scope="module")
@@ -121,39 +113,24 @@ def test_the_search_finds_the_spring_and_invents_none(ident: Identification, pla
     assert not chosen & {(1, "spring"), (1, "balancer"), (0, "balancer"), (0, "offset")}
     value = dict(zip(ident.model.names, ident.theta, strict=True))
     assert value["ks_turn"] == pytest.approx(6.0, rel=0.01)
-    _, q, v, a = wander(8.0, np.random.default_rng(9))
+    _, q, v, a = fourier(2, 8.0, 100.0, 9, harmonics=4)
     truth = torque(plant, q, v, a)
     error = ident.torque(q, v, a) - truth
     assert (np.sqrt(np.mean(error**2, axis=0)) < 0.02 * np.sqrt(np.mean(truth**2, axis=0))).all()
 
 
-def springy(robot: Robot, spring: Spring | Balancer, scale: float, seed: int) -> Identification:
-    """Model from three logs of a robot with this spring, in a motion of this size."""
-    n, rng, logs = robot.n, np.random.default_rng(seed), []
-    laws = (Coulomb.of(1.0), Viscous.of(1.5), Offset.of(0.2), spring)
-    plant = RigidPlant.create(robot, friction=FrictionTruth(n, laws), rotor_inertia=[0.1] * n)
-    for name in ("one", "two", "three"):
-        t, *motion = wander(8.0, rng)
-        q, v, a = (scale * x[:, 2 - n :] for x in motion)
-        tau = torque(plant, q, v, a)
-        noise = lfilter([0.6], [1.0, -0.8], rng.standard_normal(tau.shape), axis=0)
-        logs.append(Recording(name, robot.joints, t, q, effort=tau + 0.01 * tau.std(axis=0) * noise, sha256=name))
-    return identify(DynamicModel(robot), logs, force=True)
-
-
-def springs_of(ident: Identification) -> dict[str, float]:
-    """Parameters of springs and balancers."""
-    return {name: x for name, x in zip(ident.model.names, ident.theta, strict=True) if name[:2] in ("ks", "Gs", "Gc")}
-
-
 def test_the_spring_that_balances_a_vertical_slide_is_found() -> None:
-    """Its constant torque is that of the weight, its stiffness is nothing else."""
+    """Its constant torque is that of the weight, its stiffness is nothing else; three logs of a small motion."""
     slide = Robot.from_urdf(
         '<robot name="lift"><link name="base"/><joint name="z" type="prismatic"><parent link="base"/><child link="a"/>'
         '<axis xyz="0 0 1"/><limit lower="-3" upper="3" velocity="5" effort="500"/></joint>'
         + LINK.format(name="a", mass=4)
         + "</robot>"
     )
-    ident = springy(slide, Spring.of(30.0, -25.0), 0.1, 0)
-    assert springs_of(ident) == {"ks_z": pytest.approx(30.0, rel=0.01)}
+    laws = (Coulomb.of(1.0), Viscous.of(1.5), Offset.of(0.2), Spring.of(30.0, -25.0))
+    plant = RigidPlant.create(slide, friction=FrictionTruth(1, laws), rotor_inertia=[0.1])
+    logs = [recorded(slide, plant, *fourier(1, 8.0, 100.0, seed, harmonics=4, amplitude=0.1), seed) for seed in range(3)]
+    ident = identify(DynamicModel(slide), logs, force=True)
+    springs = {name: x for name, x in zip(ident.model.names, ident.theta, strict=True) if name[:2] in ("ks", "Gs", "Gc")}
+    assert springs == {"ks_z": pytest.approx(30.0, rel=0.01)}
     assert ident.cross_validation.relative < 0.01

@@ -115,9 +115,6 @@ def test_identify_finds_the_constants_and_says_so(robot: Robot) -> None:
     assert validate(result, logs[2:]).entries[0]["relative"] < 0.1
 
 
-# -- bad input -----------------------------------------------------------------------------------------------------------
-
-
 def with_target(log: Recording, j: int, value: float, key: str = "effort_target") -> Recording:
     array = np.array(getattr(log, key))
     array[:, j] = value
@@ -154,9 +151,6 @@ def test_what_is_given_stays(robot: Robot) -> None:
     assert resolve_gain(given, [controller_log(robot)]) is given
     torque = replace(controller_log(robot), effort_unit="N·m")
     assert resolve_gain(DIRECT, [torque]) is DIRECT
-
-
-# -- a real robot --------------------------------------------------------------------------------------------------------
 
 
 def test_real_ur10e_constants_on_every_log(data: Path) -> None:

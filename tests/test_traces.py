@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import arm_urdf
+from estimation_samples import theta_with
 
 from urdf_ident import DynamicModel, Robot, Segment
 from urdf_ident.result.scores import POINTS, LogTrace, Traces, log_trace, read_series, speed_profile, write_series
@@ -29,12 +30,7 @@ def prepared(model: DynamicModel, theta: np.ndarray, seconds: float, start: floa
 
 @pytest.fixture(scope="module")
 def theta(model: DynamicModel) -> np.ndarray:
-    theta = np.zeros(len(model.parameters))
-    for k in range(2):
-        theta[10 * k : 10 * k + 10] = [2.0, 0.1, 0.05, 0.2, 0.3, 0.0, 0.3, 0.0, 0.0, 0.2]
-    for k, parameter in enumerate(model.parameters):
-        theta[k] = {"Ia": 0.4, "Fv": 3.0, "Fc": 2.0}.get(parameter.symbol, theta[k])
-    return theta
+    return theta_with(model, Ia=0.4, Fv=3.0, Fc=2.0)
 
 
 def traced(log: SimpleNamespace, error: np.ndarray | float = 0.0) -> LogTrace:

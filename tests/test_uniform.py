@@ -7,6 +7,7 @@ import pytest
 from conftest import rnea
 from logs import Truth, fourier, write_csv
 from scipy.spatial.transform import Rotation
+from urdf_samples import inertial_text
 
 import urdf_ident as ui
 from urdf_ident.linalg import Array
@@ -67,17 +68,7 @@ def test_masses_that_the_urdf_lacks_are_weighed_by_the_torques(tmp_path: Path, s
     solid = uniform_bodies(Robot.from_urdf(arm(shapes)))
     true = 1900.0 * solid * np.array([1.1, 0.9, 1.2, 0.8])[:, None]
 
-    def inertial(theta: Array) -> str:
-        mass, centre = theta[0], theta[1:4] / theta[0]
-        offset = centre @ centre * np.eye(3) - np.outer(centre, centre)
-        about = np.array([[theta[4], theta[5], theta[7]], [theta[5], theta[6], theta[8]], [theta[7], theta[8], theta[9]]])
-        (xx, xy, xz), (_, yy, yz), (_, _, zz) = about - mass * offset
-        return (
-            f'<inertial><origin xyz="{centre[0]} {centre[1]} {centre[2]}"/><mass value="{mass}"/>'
-            f'<inertia ixx="{xx}" ixy="{xy}" ixz="{xz}" iyy="{yy}" iyz="{yz}" izz="{zz}"/></inertial>'
-        )
-
-    texts = [inertial(theta) for theta in true]
+    texts = [inertial_text(theta) for theta in true]
     robot, truth = Robot.from_urdf(arm(shapes, texts)), Truth.of(4)
     logs = []
     for seed in range(2):

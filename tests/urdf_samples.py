@@ -1,10 +1,11 @@
 """Random robots as URDF texts in the styles that real files have, for tests of export and repair."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from urdf_ident.model.inertia import from_com, from_pseudo_inertia, pseudo_inertia
+from urdf_ident.model.inertia import from_com, from_pseudo_inertia, pseudo_inertia, to_com
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,30 @@ def _joint(rng: np.random.Generator, style: Style, name: str, kind: str, parent:
 
 def _words(values: np.ndarray) -> str:
     return " ".join(repr(float(value)) for value in values)
+
+
+def inertial_text(theta: np.ndarray) -> str:
+    """The <inertial> element of ten parameters, with axes along those of the link."""
+    mass, com, inertia = to_com(theta)
+    numbers = {"ixx": (0, 0), "ixy": (0, 1), "iyy": (1, 1), "ixz": (0, 2), "iyz": (1, 2), "izz": (2, 2)}
+    words = " ".join(f'{key}="{float(inertia[at])!r}"' for key, at in numbers.items())
+    return f'<inertial><origin xyz="{_words(com)}"/><mass value="{float(mass)!r}"/><inertia {words}/></inertial>'
+
+
+def serial_urdf(inertials: Sequence[str], tools: Sequence[tuple[str, str, str]] = ()) -> str:
+    """A chain of revolute joints with one <inertial> a link, and fixed tools (xyz, rpy, inertial) on the last."""
+    parts = ['<robot name="chain"><link name="base"/>']
+    for i, text in enumerate(inertials):
+        parent = "base" if i == 0 else f"l{i}"
+        parts.append(f'<link name="l{i + 1}">{text}</link><joint name="j{i + 1}" type="revolute"><parent link="{parent}"/>')
+        parts.append(
+            f'<child link="l{i + 1}"/><origin xyz="0 0 0.4" rpy="0.3 {0.2 * i} 0"/><axis xyz="0 {i % 2} {1 - i % 2}"/>'
+        )
+        parts.append('<limit lower="-3" upper="3" velocity="2" effort="50"/></joint>')
+    for k, (xyz, rpy, text) in enumerate(tools):
+        parts.append(f'<link name="t{k}">{text}</link><joint name="f{k}" type="fixed"><parent link="l{len(inertials)}"/>')
+        parts.append(f'<child link="t{k}"/><origin xyz="{xyz}" rpy="{rpy}"/></joint>')
+    return "".join([*parts, "</robot>"])
 
 
 def changed(rng: np.random.Generator, theta: np.ndarray, amount: float = 0.2) -> np.ndarray:
