@@ -1,6 +1,7 @@
 """Torque constants from a known payload."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,11 @@ from conftest import arm_urdf
 from estimation_samples import as_log
 from logs import Truth, fourier, torques, write_csv
 
-from urdf_ident import DynamicModel, Recording, Robot, Segment, identify
+from urdf_ident import DynamicModel, Recording, Robot, Segment, identify, read_recording
 from urdf_ident.errors import EstimationError, ModelError, ProjectError, ShapeError
 from urdf_ident.estimation.estimators.payload_gains import drive_gains
 from urdf_ident.model.payload import Payload
-from urdf_ident.project import parse_project
+from urdf_ident.project import load_project, parse_project
 
 GAIN = np.array([11.5, 9.0, 5.0])  # N·m/A
 PAYLOAD = {"link": "tool", "mass": 5.0, "com": [0.02, -0.01, 0.08], "inertia": [0.02, 0.001, 0, 0.025, 0, 0.015]}
@@ -66,6 +67,18 @@ def test_torque_constants_from_a_payload_on_the_command_line(tmp_path: Path) -> 
     assert data["validation"][0]["relative"] < 0.15
     result = run("identify", tmp_path / "arm.urdf", logs[2], "-c", config, "-o", tmp_path / "none")
     assert_refused(result, 2, "with and without the payload", "1 of 1", "drive.payload.logs", "or give drive.gain")
+
+
+def test_a_delay_of_the_currents_does_not_change_the_constants(tmp_path: Path) -> None:
+    currents(tmp_path, 0.02)
+    project, robot = load_project(write_project(tmp_path / "p.yaml"))[0], Robot.from_urdf(arm_urdf("zyx"))
+    logs = [read_recording(tmp_path / f"{name}_{k}.csv", robot, project.log) for name in ("empty", "loaded") for k in (0, 1)]
+    late = [
+        replace(log, effort=np.column_stack([np.interp(log.time - 0.15, log.time, x) for x in log.effort.T])) for log in logs
+    ]
+    ident = identify(project.build_model(robot), late, project=project)
+    assert ident.signals["delay"]["compensated"] == pytest.approx(0.15, abs=0.003)
+    np.testing.assert_allclose(ident.model.drive.gain, GAIN, rtol=0.005)  # 3 % off where it is not taken out
 
 
 def test_inspect_tells_what_logs_without_torque_constants_show(tmp_path: Path) -> None:

@@ -148,19 +148,23 @@ def training_logs(
 def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Project, force: bool) -> TrainingLogs:
     """Prepares the logs, all of which must be usable: torque constants, conditioning, physics, and the delay of the efforts.
 
-    A delay that is decided is taken out if the project leaves it to the data; the logs are then conditioned again.
+    A delay that is decided is taken out if the project leaves it to the data; the logs are then conditioned again, and torque
+    constants from a payload found again.
     """
     check_motors(model, logs)
-    config, payload = project.signal_config(), project.build_payload(model.robot)
-    model = model.with_drive(resolve_drive(model, logs, payload, config, force=force))
-    conditioned = partial(_conditioned, model, logs, payload=payload, force=force)
-    prepared, delay_entry = conditioned(config), dict[str, Any]()
+    config, payload, as_given = project.signal_config(), project.build_payload(model.robot), model
+    model = as_given.with_drive(resolve_drive(as_given, logs, payload, config, force=force))
+    conditioned = partial(_conditioned, logs=logs, payload=payload, force=force)
+    prepared, delay_entry = conditioned(model, config=config), dict[str, Any]()
     delay = estimated_delay(prepared, model.robot, model.drive.reduction) if model.is_rigid else None
     if delay is not None:
         take_out = config.delay == "auto" and delay.decided
         seconds = delay.seconds if take_out else 0.0 if config.delay == "auto" else float(config.delay)
         if take_out:
-            prepared = conditioned(replace(config, delay=seconds))
+            config = replace(config, delay=seconds)
+            if payload is not None:
+                model = as_given.with_drive(resolve_drive(as_given, logs, payload, config, force=force))
+            prepared = conditioned(model, config=config)
         # what was taken out is no finding any more, unless the delay may be longer than that
         remaining = () if take_out and delay.inside else delay.findings()
         prepared = with_delays(prepared, (*remaining, *delay.filter_findings()))
