@@ -451,10 +451,10 @@ def recursion(keep: Array, add: Array, start: float) -> Array:
 
     if not len(add):
         return add
-    band, right = np.ones((2, len(add))), add.copy()
-    band[1, :-1] = -keep[1:]
+    band, right = np.ones((len(add), 2)).T, add.copy()  # column-major, as LAPACK expects
+    np.negative(keep[1:], out=band[1, :-1])
     right[0] += keep[0] * start
-    return np.asarray(lapack.dtbtrs(band, right, uplo="L", diag="U")[0])
+    return np.asarray(lapack.dtbtrs(band, right, uplo="L", diag="U", overwrite_b=True)[0])
 
 
 def play(q: Array, radius: float, start: float) -> Array:
