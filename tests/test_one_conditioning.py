@@ -83,3 +83,12 @@ def test_a_log_has_the_same_segments_in_every_command(
         validate.torque_error(ident, recording, force=True)
     for known, other in zip(prepared.logs, compared, strict=True):
         assert_same(known.segments, other.segments)
+
+
+def test_a_given_delay_holds_for_further_logs_also_where_none_can_be_estimated() -> None:
+    """With elastic joints, or too little motion, the training logs are conditioned with it and not tested for one."""
+    project = parse_project({"signals": {"delay": 0.02}})
+    assert project.further_config({"cutoff": 5.0, "decimate": 20.0}).delay == project.signal_config().delay == 0.02
+    found = {"cutoff": 5.0, "decimate": 20.0, "delay": {"compensated": 0.03}}
+    assert parse_project({}).further_config(found).delay == 0.03
+    assert parse_project({}).further_config({"cutoff": 5.0, "decimate": 20.0}).delay == 0.0

@@ -305,7 +305,8 @@ class Project(Section):
         Args:
             signals: The conditioning of the training logs: ``signals`` of identification.json.
         """
-        delay = float(signals.get("delay", {}).get("compensated", 0.0))
+        stated = 0.0 if self.signals.delay == "auto" else self.signals.delay  # where the logs were not tested for one
+        delay = float(signals.get("delay", {}).get("compensated", stated))
         cutoff, decimate = float(signals["cutoff"]), signals["decimate"]
         return SignalConfig(cutoff=cutoff, decimate=decimate, velocity=self.signals.velocity, periodic="off", delay=delay)
 
