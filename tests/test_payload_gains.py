@@ -65,6 +65,9 @@ def test_torque_constants_from_a_payload_on_the_command_line(tmp_path: Path) -> 
     # the payload is not the robot's: the tool weighs what it weighs, and loaded logs are predicted as well
     assert data["bodies"]["l3"]["theta"][0] == pytest.approx(3.467, rel=0.15)
     assert data["validation"][0]["relative"] < 0.15
+    for layout in ((), ("-c", config)):  # the constants are those of the result
+        (score,) = json.loads(done("validate", tmp_path / "out", logs[3], *layout, "--json", "--no-report"))
+        assert score["mean_rmse"] == pytest.approx(data["validation"][0]["mean_rmse"], rel=1e-9)
     result = run("identify", tmp_path / "arm.urdf", logs[2], "-c", config, "-o", tmp_path / "none")
     assert_refused(result, 2, "with and without the payload", "1 of 1", "drive.payload.logs", "or give drive.gain")
 

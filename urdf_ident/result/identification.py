@@ -74,7 +74,8 @@ class Identification(Record):
         """Returns the result for further logs in another layout than those that it comes from.
 
         Args:
-            project: Its sections ``log`` and ``drive`` say how these logs are read; other sections are those of the result.
+            project: Its sections ``log`` and ``drive`` say how these logs are read; other sections are those of the result, and
+                so are torque constants that it found, for efforts in the same unit.
 
         Raises:
             ProjectError: It lists other joints, or the same in another order, which the lists of a layout follow.
@@ -88,7 +89,12 @@ class Identification(Record):
                 expected=", ".join(robot.order),
                 remedy="list its joints in this order, which is that of the layout's lists",
             )
-        drive = project.build_drive(robot) if "drive" in project.model_fields_set else self.model.drive
+        drive, layouts = self.model.drive, (project, self.project)
+        if "drive" in project.model_fields_set:
+            known, drive = drive, project.build_drive(robot)
+            left_open = all(one.drive.gain in (None, "auto") for one in layouts)
+            if left_open and project.log.units.get("effort") == self.project.log.units.get("effort"):  # found in its own logs
+                drive = replace(drive, gain=known.gain, gain_origin=known.gain_origin, gain_error=known.gain_error)
         sections: dict[str, Any] = {
             name: getattr(project, name) for name in ("log", "drive") if name in project.model_fields_set
         }
