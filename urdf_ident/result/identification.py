@@ -206,10 +206,9 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         np.array(state["baseline"], dtype=float),
         project=parse_project(data["config"], "config"),
         traces=Traces() if series is None else read_series(series, theta),
+        stored_verdicts=tuple(map(Identifiability.from_dict, parameters["standard"])),
         **fields,
     )
     terms = [{term["parameter"]: term["coefficient"] for term in entry["terms"]} for entry in parameters["base"]]
     check_values(ident, terms, consistent=data["consistency"].get("consistent") is not False)
-    # as stored, because computing them takes seconds
-    vars(ident)["verdicts"] = tuple(map(Identifiability.from_dict, parameters["standard"]))
     return ident

@@ -65,6 +65,7 @@ class Record(ReadOnly):
         residual: Torque as a function of the deformation of the gears (:mod:`.compensated`), or None.
         compensation: Assessment of residual and sweeps, and the history of the loops; empty without them.
         traces: Short series of torque for plots, stored in ``series.json`` beside the result; none if not available.
+        stored_verdicts: The :attr:`verdicts` that a file states, because computing them takes as long as a validation.
     """
 
     model: DynamicModel
@@ -91,6 +92,7 @@ class Record(ReadOnly):
     adaptation: Adaptation | None = None
     traces: Traces = field(default_factory=Traces)
     left_out: tuple[LeftOut, ...] = ()
+    stored_verdicts: tuple[Identifiability, ...] = ()
 
     def torque(
         self,
@@ -241,6 +243,8 @@ class Record(ReadOnly):
     @cached_property
     def verdicts(self) -> tuple[Identifiability, ...]:
         """The verdict on every standard parameter, and the motion that would determine it; in the order of theta."""
+        if self.stored_verdicts:
+            return self.stored_verdicts
         rate = float(self.signals.get("decimate", 100.0))
         return verdicts(self.model, self.fit, self.factor[:, :-1], self.prior.theta0, self.prior.std, rate)
 
