@@ -188,8 +188,8 @@ def repaired_theta(
         raise ModelError("an inertial that is not finite cannot be repaired", got=values.tolist())
     if not values.any() and reference is None:
         return small_body(small_mass)
-    margin = margins(values)
-    if margin.relative >= 0.99 * MARGIN and not _is_rounding(values):
+    margin, offset = margins(values), float(values[1:4] @ values[1:4]) / max(float(values[0]), _LEAST_MASS)
+    if margin.relative >= 0.99 * MARGIN and margin.min_eigenvalue >= _ROUNDED * offset:
         return _large_enough(values)
     if margin.relative < -ROUNDING and reference is not None:
         known = np.asarray(reference, dtype=float)
@@ -217,23 +217,11 @@ def acceptable(theta: Array) -> bool:
     return np.array_equal(repaired_theta(theta), theta)
 
 
-def _least_inertia(theta: Array) -> float:
-    return float(np.linalg.eigvalsh(to_com(theta)[2])[0])
-
-
-def _is_rounding(theta: Array) -> bool:
-    """Whether the smallest principal inertia may be an error of taking off ``m |c|²``, as that of a heavy point mass is."""
-    offset = float(theta[1:4] @ theta[1:4]) / max(float(theta[0]), _LEAST_MASS)
-    return _least_inertia(theta) < _ROUNDED * offset
-
-
 def _large_enough(theta: Array) -> Array:
     """The body with all principal inertias raised equally if strict engines would treat the smallest as zero."""
-    least = _least_inertia(theta)
-    if least >= 0.9 * LEAST_INERTIA:
-        return theta
     mass, com, inertia = to_com(theta)
-    return from_com(mass, com, inertia + (LEAST_INERTIA - least) * np.eye(3))
+    least = float(np.linalg.eigvalsh(inertia)[0])
+    return theta if least >= 0.9 * LEAST_INERTIA else from_com(mass, com, inertia + (LEAST_INERTIA - least) * np.eye(3))
 
 
 def small_body(mass: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
