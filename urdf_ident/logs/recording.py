@@ -209,6 +209,17 @@ class Recording:
         for frame, value in self.wrenches.items():
             yield f"wrench {frame}", value
 
+    def with_signals(self, changes: Mapping[str, Array | None]) -> Recording:
+        """The log with other signals.
+
+        Args:
+            changes: Name of a signal, as of :meth:`signals` → its values; None if it is no longer to be used.
+        """
+        wrenches = {frame: changes.get(f"wrench {frame}", values) for frame, values in self.wrenches.items()}
+        known = {frame: values for frame, values in wrenches.items() if values is not None}
+        others: dict[str, Any] = {name: values for name, values in changes.items() if not name.startswith("wrench ")}
+        return replace(self, wrenches=known, **others)
+
     def take(self, select: Any) -> Recording:
         """Selects rows of the recording.
 

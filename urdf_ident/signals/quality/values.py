@@ -6,7 +6,6 @@ Too many bad rows refuse the log.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -37,15 +36,14 @@ _STEPS = 0.2
 def zero_vanishing(state: Examination) -> None:
     """Takes values whose squares are no longer numbers for 0: memory that a driver never wrote, of 1e-308, say."""
     recording, least = state.recording, float(np.sqrt(np.finfo(float).tiny))
-    vanishing = {
-        name: array
+    zeroed = {
+        name: np.where(np.abs(array) < least, 0.0, array)
         for name, array in recording.signals()
-        if hasattr(recording, name) and ((array != 0) & (np.abs(array) < least)).any()
+        if ((array != 0) & (np.abs(array) < least)).any()
     }
-    if vanishing:
-        zeroed: dict[str, Any] = {name: np.where(np.abs(array) < least, 0.0, array) for name, array in vanishing.items()}
-        state.recording = replace(recording, **zeroed)
-        state.add(Id.NOTE, f"values of {', '.join(vanishing)} below {least:.0e} are taken for 0")
+    if zeroed:
+        state.recording = recording.with_signals(zeroed)
+        state.add(Id.NOTE, f"values of {', '.join(zeroed)} below {least:.0e} are taken for 0")
 
 
 def join_rows(state: Examination) -> None:
@@ -60,17 +58,17 @@ def join_rows(state: Examination) -> None:
         known = np.isfinite(array)
         return np.asarray(known[:, known.any(axis=0)].all(axis=1) & known.any())
 
-    rows, apart = complete(recording.position), dict[str, BoolArray]()
-    for name, array in recording.signals():
+    rows, signals, apart = complete(recording.position), dict(recording.signals()), dict[str, BoolArray]()
+    for name, array in signals.items():
         others = complete(array)
         fewer = min(rows.sum(), others.sum())
-        if hasattr(recording, name) and fewer >= _OWN and (rows & others).sum() < _SHARED * fewer:
+        if fewer >= _OWN and (rows & others).sum() < _SHARED * fewer:
             apart[name] = others
     if not apart or not np.isfinite(time).all() or (np.diff(time) < 0).any():
         return
-    joined: dict[str, Any] = {}
+    joined: dict[str, Array] = {}
     for name in apart:  # interpolated at the times of the positions, but not across gaps: NaN there
-        array = getattr(recording, name)
+        array = signals[name]
         joined[name] = np.full((int(rows.sum()), array.shape[1]), np.nan)
         for j in np.flatnonzero(np.isfinite(array).any(axis=0)):
             known = np.isfinite(array[:, j])
@@ -79,7 +77,7 @@ def join_rows(state: Examination) -> None:
             near = (gap <= GAP_PERIODS * np.median(np.diff(stamps))) | np.isin(time[rows], stamps)
             joined[name][near, j] = np.interp(time[rows][near], stamps, array[known, j])
     words = ", ".join(f"{name} in {int(others.sum())}" for name, others in apart.items())
-    state.recording = replace(recording.take(rows), **joined)
+    state.recording = recording.take(rows).with_signals(joined)
     state.add(
         Id.SIGNALS_JOINED,
         f"positions are in {int(rows.sum())} of {len(rows)} rows, {words} others: signals with separate clocks; "
@@ -100,7 +98,7 @@ def repair(state: Examination) -> None:
     Rows with a bad position or effort are dropped; gaps in other signals are interpolated.
     """
     recording, joints = state.recording, state.robot.joints
-    changes = dict[str, Any]()
+    changes = dict[str, Array | None]()
     bad_rows = np.zeros(len(recording), dtype=bool)
     for name, array in recording.signals():
         clean = _without_impossible(state, name, array)
@@ -121,10 +119,7 @@ def repair(state: Examination) -> None:
                 np.interp(recording.time, recording.time[~hole], x[~hole]) for hole, x in zip(holes.T, clean.T, strict=True)
             ]
             changes[name] = np.column_stack(filled)
-    wrenches = {frame: changes.get(f"wrench {frame}", values) for frame, values in recording.wrenches.items()}
-    wrenches = {frame: values for frame, values in wrenches.items() if values is not None}
-    changes = {name: values for name, values in changes.items() if hasattr(recording, name)}
-    state.recording = replace(recording, wrenches=wrenches, **changes)
+    state.recording = recording.with_signals(changes)
     if not state.stopped:
         state.drop(bad_rows, Id.VALUES_MISSING, "have a missing or impossible position or effort")
 
