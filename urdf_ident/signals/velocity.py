@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
-from ..linalg import Array, BoolArray, positive, unit_columns, vertex
+from ..linalg import Array, positive, unit_columns, vertex
 from ..units import percent
 from .filters import ahead, differentiate, lowpass
 
@@ -72,7 +73,11 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     lags = np.array([_lag(derivative[:, j], smooth[:, j], reach) for j in np.flatnonzero(moving)])
     lag_samples = float(np.median(lags)) if len(lags) else 0.0
     lag, in_step = lag_samples / rate, ahead(smooth, lag_samples)
-    cross = _cross_correlations(derivative, smooth, in_step, moving, reach)
+    cross = _correlation(derivative, in_step)
+    unmatched = np.flatnonzero(moving & (np.abs(np.diag(cross)) < 0.8))
+    for i, j in permutations(unmatched, 2):  # velocities of another joint? The lag that most joints have is then meaningless
+        other = ahead(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
+        cross[i, j] = _correlation(derivative[:, [i]], other)[0, 0]
     power = positive((in_step**2).sum(axis=0))
     scale = np.where(moving, (derivative * in_step).sum(axis=0) / power, np.nan)
     correlation = np.where(moving, np.diag(cross), np.nan)
@@ -85,24 +90,6 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
         f"{percent(100 * np.nanmax(np.abs(scale - 1), initial=0.0))} %, its noise power is {noise:.2g} times that of dq/dt"
     )
     return VelocityMatch(scale, correlation, lag, float(np.median(sizes)), noise, cross, words)
-
-
-def _cross_correlations(derivative: Array, smooth: Array, in_step: Array, moving: BoolArray, reach: int) -> Array:
-    """Correlation of dq/dt of each joint with v of each, shape (n, n).
-
-    Args:
-        derivative, smooth: dq/dt and v, shape (N, n).
-        in_step: v without the lag that most joints have, shape (N, n).
-        moving: Joints that move, shape (n,).
-        reach: Longest lag, in samples.
-    """
-    cross = _correlation(derivative, in_step)
-    unmatched = np.flatnonzero(moving & (np.abs(np.diag(cross)) < 0.8))
-    for i in unmatched:  # velocities of another joint? That lag is then meaningless
-        for j in unmatched[unmatched != i]:
-            other = ahead(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
-            cross[i, j] = _correlation(derivative[:, [i]], other)[0, 0]
-    return cross
 
 
 def _noise_ratio(q: Array, v: Array, v_low: Array, rate: float, cutoff: float, inner: slice) -> float:

@@ -233,11 +233,9 @@ def drop_clipped(state: Examination) -> None:
     clipped = np.zeros(len(recording), dtype=bool)
     ahead = np.minimum(np.arange(len(clipped)) + 10, len(clipped) - 1)
     moving = np.any([x[ahead] != x[ahead - 10] for x in recording.position.T], axis=0)  # at rest efforts are constant
-    for j in range(state.robot.n):
-        x = recording.effort[:, j]
-        span = float(np.ptp(x))
-        lowest, highest = x.min(), x.max()
-        if span == 0 or 200 * count_of(x) > span or np.ptp(recording.position[:, j]) < 0.01:
+    for joint, _, x in state.moving_efforts():
+        span, lowest, highest = float(np.ptp(x)), x.min(), x.max()
+        if 200 * count_of(x) > span:
             continue
         at_end = np.zeros(len(x), dtype=bool)
         usual = float(np.median(equal_runs(x)[1]))  # rows of a value, more where efforts have a lower rate
@@ -251,7 +249,7 @@ def drop_clipped(state: Examination) -> None:
                 Id.EFFORT_CLIPPED,
                 f"{100 * at_end.mean():.3g} % of the efforts are at the end of their range "
                 f"({lowest:.4g} to {highest:.4g}), as if clipped; left out",
-                joint=state.robot.joints[j],
+                joint=joint,
                 at=np.flatnonzero(at_end),
                 size=float(at_end.mean()),
             )

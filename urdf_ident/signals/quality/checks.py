@@ -51,10 +51,9 @@ def check_effort(state: Examination) -> None:
     if recording.effort is None:
         state.add(Id.EFFORT_MISSING, "the log holds no efforts (torques, forces or currents)")
         return
-    travel = np.ptp(recording.position, axis=0)
     for j in np.flatnonzero(np.ptp(recording.effort, axis=0) == 0):
         value = f"is {recording.effort[0, j]:.4g} throughout"
-        if travel[j] > 0.01:
+        if state.moves[j]:
             state.add(Id.EFFORT_DEAD, f"the joint moves and its effort {value}", joint=state.robot.joints[j])
         else:
             state.add(Id.EFFORT_CONSTANT, f"the effort {value}", joint=state.robot.joints[j])

@@ -14,9 +14,10 @@ from ...linalg import Array, BoolArray
 from ...logs.recording import Recording
 from ...model.robot import Robot
 
-#: Most rows that a finding names, and fewest usable rows of a log.
+#: Most rows that a finding names.
 _ROWS_SHOWN = 10
-_FEWEST_ROWS = 100
+#: Least travel of a joint that moves [rad or m].
+_TRAVEL = 0.01
 #: Share of bad rows above which a log is refused.
 TOO_MANY = 0.05
 
@@ -85,15 +86,15 @@ class Examination:
             self.add(id, f"{words}; left out", at=at, severity="repaired")
         self.recording = self.recording.take(~bad)
 
-    def require_rows(self) -> None:
-        """Refuses the log if too few rows are left."""
-        if len(self.recording) < _FEWEST_ROWS and not self.stopped:
-            self.add(Id.TOO_FEW_ROWS, f"too few usable rows: {len(self.recording)}", remedy=f"record at least {_FEWEST_ROWS}")
+    @property
+    def moves(self) -> BoolArray:
+        """Whether each joint moves, shape (n,)."""
+        return np.asarray(np.ptp(self.recording.position, axis=0) >= _TRAVEL)
 
     def moving_efforts(self) -> Iterator[tuple[str, Array, Array]]:
         """Yields joint, positions and efforts, shape (N,) each, of joints that move with a varying effort."""
         if self.recording.effort is not None:
-            for j, joint in enumerate(self.robot.joints):
+            for j in np.flatnonzero(self.moves):
                 q, effort = self.recording.position[:, j].copy(), self.recording.effort[:, j].copy()  # contiguous: faster
-                if np.ptp(effort) > 0 and np.ptp(q) >= 0.01:
-                    yield joint, q, effort
+                if np.ptp(effort) > 0:
+                    yield self.robot.joints[j], q, effort

@@ -16,6 +16,8 @@ from . import channels, checks, clock_repairs, values
 from .discontinuities import repair_discontinuities
 from .examination import Examination
 
+#: Fewest usable rows of a log.
+_FEWEST = 100
 #: What may be repaired, in this order; a refusal ends it, as later repairs need a usable clock and complete rows.
 REPAIRS: tuple[Callable[[Examination], None], ...] = (
     values.zero_vanishing,
@@ -77,7 +79,8 @@ def assess(recording: Recording, robot: Robot) -> QualityReport:
         state.add(Id.NOTE, note)
     for repair in REPAIRS:
         repair(state)
-        state.require_rows()
+        if len(state.recording) < _FEWEST and not state.stopped:
+            state.add(Id.TOO_FEW_ROWS, f"too few usable rows: {len(state.recording)}", remedy=f"record at least {_FEWEST}")
         if state.stopped:
             break
     else:
