@@ -29,6 +29,7 @@ from ..result.evidence import Range
 from ..result.record import Record
 from ..samples import Segment
 from ..signals.config import SignalConfig
+from ..signals.hidden_delays import known_delays
 from ..signals.prepare import (
     PreparedLog,
     prepare_log,
@@ -37,7 +38,6 @@ from ..signals.prepare import (
     suspecting_payload,
     with_automatic,
 )
-from ..signals.quality.hidden_delays import known_delays
 
 
 def with_contradictions(
@@ -91,8 +91,7 @@ def with_delays(logs: Sequence[PreparedLog], of_delay: Sequence[Judgement]) -> l
 
 def _with_findings(logs: Sequence[PreparedLog], findings: Sequence[Sequence[Judgement]]) -> list[PreparedLog]:
     """Adds findings to those of each log; delays that the log does not determine are marked."""
-    motions = [(log.report.recording.position, log.examined.segments, log.examined.cutoff) for log in logs]
-    known = known_delays(logs[0].robot.joints, motions, findings) if logs else []
+    known = known_delays(logs, findings)
     return [log.with_findings((*log.report.findings, *judgements)) for log, judgements in zip(logs, known, strict=True)]
 
 

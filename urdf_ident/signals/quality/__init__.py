@@ -1,5 +1,5 @@
 """Quality of one log by itself: findings with remedies, and lossless repairs.
 
 :mod:`.report` holds the tables of repairs and checks, each a function of an :class:`.examination.Examination`, and assesses a
-log. :mod:`.hidden_delays` names delays that a log cannot show.
+log.
 """

@@ -13,43 +13,39 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...judgements.catalogue import Id
-from ...judgements.judgement import Judgement, Remedy
-from ...linalg import Array
-from ...samples import Segment
-from ..resolution import count_of
+from ..judgements.catalogue import Id
+from ..judgements.judgement import Judgement, Remedy
+from .prepare import PreparedLog
+from .resolution import count_of
 
 #: Apparent delay of joints that stick at reversals over the low-pass time constant: within it, both are alike.
 _SMOOTHED = 0.4
 #: Names of findings that may be hidden: of efforts; and of one joint's positions, which the samples alone hide, because the
 #: efforts of other joints show them without the friction of that joint.
 DELAY, LATE = Id.EFFORT_DELAY, Id.POSITION_LATE
-#: Recorded positions of a log, shape (N, n) [rad or m], its conditioned motion, and the cut-off of its positions [Hz].
-Seen = tuple[Array, Sequence[Segment], float]
 
 
-def known_delays(
-    joints: Sequence[str], logs: Sequence[Seen], findings: Sequence[Sequence[Judgement]]
-) -> list[tuple[Judgement, ...]]:
-    """Marks hidden delays in the findings of logs: they state what hides them and are no warnings."""
+def known_delays(logs: Sequence[PreparedLog], findings: Sequence[Sequence[Judgement]]) -> list[tuple[Judgement, ...]]:
+    """Marks hidden delays in findings about logs: they state what hides them and are no warnings."""
     if not any(finding.id in (DELAY, LATE) for of_log in findings for finding in of_log):
         return [tuple(of_log) for of_log in findings]  # without a search for counts
     # time to leave one encoder count after a reversal [s]; 0 if positions are not quantised or the joint never reverses
-    on_count = dict.fromkeys(joints, 0.0)
-    for positions, segments, _ in logs:
-        for j, joint in enumerate(joints):
-            turning = [np.abs(segment.a[:-1, j][segment.v[:-1, j] * segment.v[1:, j] < 0]) for segment in segments]
+    on_count = dict.fromkeys(logs[0].robot.joints, 0.0)
+    for log in logs:
+        for j, joint in enumerate(on_count):
+            turning = [np.abs(part.a[:-1, j][part.v[:-1, j] * part.v[1:, j] < 0]) for part in log.examined.segments]
             acceleration = np.concatenate([np.empty(0), *turning])
             if len(acceleration) and (usual := float(np.median(acceleration))) > 0:
-                on_count[joint] = max(on_count[joint], float(np.sqrt(2 * count_of(positions[:, j]) / usual)))
-    half_a_sample = max((0.5 / segment.rate for _, segments, _ in logs for segment in segments), default=0.0)
-    cutoff = min((cutoff for _, _, cutoff in logs), default=np.inf)
+                count = count_of(log.report.recording.position[:, j])
+                on_count[joint] = max(on_count[joint], float(np.sqrt(2 * count / usual)))
+    half_a_sample = max(0.5 / log.examined.rate for log in logs)
+    cutoff = min(log.examined.cutoff for log in logs)
 
     def marked(finding: Judgement) -> Judgement:
         if finding.id not in (DELAY, LATE) or finding.size is None:
             return finding
         delay = abs(finding.size)
-        count = on_count.get(finding.joint, 0.0) if finding.joint else min(on_count.values(), default=0.0)
+        count = on_count.get(finding.joint, 0.0) if finding.joint else min(on_count.values())
         if delay <= half_a_sample:
             why = f"the times of the samples, which are {2e3 * half_a_sample:.3g} ms apart"
         elif finding.id == DELAY and delay <= count:
