@@ -184,6 +184,19 @@ def fast_speed(v: Array) -> float:
     return float(np.quantile(np.abs(v), 0.95))
 
 
+def reached(q: Array) -> tuple[Array, Array]:
+    """The lowest and the highest position of each joint, without outliers: the 0.5 and the 99.5 % quantile.
+
+    Args:
+        q: Positions, shape (N, n) [rad or m].
+
+    Returns:
+        Shape (n,) each [rad or m].
+    """
+    low, high = np.quantile(q, [0.005, 0.995], axis=0)
+    return low, high
+
+
 def moving(fast: Array, prismatic: BoolArray) -> BoolArray:
     """Which joints move, relative to the fastest joint of the same kind (m/s and rad/s cannot be compared), shape (n,), bool.
 

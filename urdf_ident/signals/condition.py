@@ -19,7 +19,7 @@ from ..linalg import Array, positive
 from ..logs.recording import Recording
 from ..logs.refusals import each_usable
 from ..model.robot import Robot
-from ..samples import Segment, columns, fast_speed, moving
+from ..samples import Segment, columns, fast_speed, moving, reached
 from ..units import percent
 from .clock import GAP_PERIODS, GAP_SECONDS, Clock, advanced, even_pieces
 from .config import FEWEST_PERIODS, SignalConfig
@@ -332,7 +332,7 @@ def hold_resting_joints(segments: list[Segment], robot: Robot, config: SignalCon
     slow = (speed < share * STILL_SPEED * config.rest_speed) | ~moving(speed, robot.prismatic)
     if not slow.any() or segments[0].qm is not None:
         return segments
-    travel = np.max([np.ptp(np.quantile(segment.q, [0.005, 0.995], axis=0), axis=0) for segment in segments], axis=0)
+    travel = np.max([high - low for low, high in (reached(segment.q) for segment in segments)], axis=0)
     still = slow & (travel < share * STILL_TRAVEL)
     if not still.any() or still.all():
         return segments

@@ -14,6 +14,7 @@ from ...files.documents import parse_json
 from ...files.read_write import allowed, read_text
 from ...linalg import Array
 from ...model.robot import Robot
+from ...samples import reached
 from ...units import Unit, fits, joint_units, parse_unit
 from ..formats.lines import NO_NUMBER
 from ..tables import Rows, Table
@@ -261,7 +262,7 @@ def _range(joint: str, values: Array, robot: Robot, layout: LogLayout, stated: s
     positions = values[np.isfinite(values)] * (unit.factor if unit is not None and fits(unit, "position", sliding) else 1.0)
     if not len(positions):
         return {}
-    low, high = np.quantile(positions, [0.005, 0.995])
+    low, high = reached(positions)
     return {joint: (float(low), float(high))}
 
 

@@ -15,7 +15,7 @@ from ...logs.columns.fields import CALIBRATION, LARGEST
 from ...logs.recording import Recording
 from ...model.rigid_bodies import gravity_torques, mass_matrices
 from ...model.robot import Robot
-from ...samples import SHORT, SHORTEST, columns, fast_speed
+from ...samples import SHORT, SHORTEST, columns, fast_speed, reached
 from ...units import joint_units
 from ..clock import even_pieces
 from ..filters import HIGHEST, differentiate, lowpass
@@ -119,13 +119,13 @@ def check_position_unit(state: Examination) -> None:
     lower, upper = state.robot.limit("lower"), state.robot.limit("upper")
     stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
     span = np.where(stated, upper - lower, np.inf)
-    reached = low, high = _reached(q)
+    low, high = reached(q)
     over = np.where(stated, np.maximum(high - upper, lower - low), -np.inf)
     largest = np.maximum(np.abs(low), np.abs(high))
     # a wrong zero or sign also exceeds the limits, but not by a factor
     too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
     speed = _excess_speed(state) if too_far.any() or not stated.all() else np.zeros(state.robot.n)
-    implausible, unit, remedy = _likely_unit(state.robot, reached, stated, too_far, speed)
+    implausible, unit, remedy = _likely_unit(state.robot, (low, high), stated, too_far, speed)
     if implausible.any():
         j = int(np.flatnonzero(implausible)[0])
         si = joint_units(state.robot.prismatic[j])["position"]
@@ -149,28 +149,28 @@ def _excess_speed(state: Examination) -> Array:
     10 rad/s; shape (n,)."""
     limits = state.robot.limit("velocity")
     top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(state.robot.prismatic, 10.0, 30.0))
-    return np.array([np.quantile(np.abs(x), 0.99) for x in columns(smooth_speeds(state.recording)[0])]) / top
+    return np.array([usual_size(x) for x in columns(smooth_speeds(state.recording)[0])]) / top
 
 
 def _likely_unit(
-    robot: Robot, reached: tuple[Array, Array], stated: BoolArray, too_far: BoolArray, speed: Array
+    robot: Robot, ends: tuple[Array, Array], stated: BoolArray, too_far: BoolArray, speed: Array
 ) -> tuple[BoolArray, str, Remedy]:
     """Joints whose positions are in another unit, which unit that may be, and what to do.
 
     Args:
-        reached: As of :func:`_reached`.
+        ends: As of :func:`.samples.reached`.
         stated: Joints whose limits are stated.
         too_far: Joints that exceed their limits by a factor.
         speed: As of :func:`_excess_speed`.
     """
     limits = robot.limit("lower"), robot.limit("upper")
     implausible = too_far | (~stated & (speed > 1))
-    normalized = bool(stated.all()) and float(np.abs(reached).max()) <= LARGEST
+    normalized = bool(stated.all()) and float(np.abs(ends).max()) <= LARGEST
     for revolute, factor, other in _OTHER_UNITS:
         kind = robot.prismatic != revolute
-        fits = (speed[kind & ~stated] <= factor).all() and _within(reached, limits, 1 / factor, stated & kind)
+        fits = (speed[kind & ~stated] <= factor).all() and _within(ends, limits, 1 / factor, stated & kind)
         if (kind & implausible).any() and fits:
-            turned = revolute and _within(reached, limits, 1 / (2 * np.pi), stated & kind)
+            turned = revolute and _within(ends, limits, 1 / (2 * np.pi), stated & kind)
             unit = other + (" (or like rad that are described as rev)" if turned else "")
             lerobot = (
                 "; of a LeRobot arm that logs −100 … 100 of each joint's range, `normalized`" if normalized and revolute else ""
@@ -180,7 +180,7 @@ def _likely_unit(
     implausible &= speed > 1
     for revolute, factor, other in _OTHER_UNITS[::-1]:  # of single joints
         alike = implausible & stated & (robot.prismatic != revolute) & (speed <= factor)
-        if (alike == implausible).all() and _within(reached, limits, 1 / factor, alike):
+        if (alike == implausible).all() and _within(ends, limits, 1 / factor, alike):
             return (
                 implausible,
                 f"{other}, unlike those of other joints",
@@ -204,15 +204,9 @@ def _likely_unit(
     return implausible, "encoder counts, or another unit", remedy
 
 
-def _reached(q: Array) -> tuple[Array, Array]:
-    """Positions that each joint reaches, without outliers, lowest and highest, shape (n,) each [rad or m]."""
-    low, high = np.quantile(q, [0.005, 0.995], axis=0)
-    return low, high
-
-
-def _within(reached: tuple[Array, Array], limits: tuple[Array, Array], factor: float, joints: BoolArray) -> bool:
+def _within(ends: tuple[Array, Array], limits: tuple[Array, Array], factor: float, joints: BoolArray) -> bool:
     """Whether the positions of some joints, times a factor, lie within their limits, which are widened by 5 %."""
-    (low, high), (lower, upper) = (np.stack(pair)[:, joints] for pair in (reached, limits))
+    (low, high), (lower, upper) = (np.stack(pair)[:, joints] for pair in (ends, limits))
     margin = 0.05 * (upper - lower)
     return bool(((factor * low > lower - margin) & (factor * high < upper + margin)).all())
 
@@ -235,13 +229,12 @@ def check_motion(state: Examination) -> None:
     moving = np.concatenate([(speed > threshold) | (speed < -threshold) for speed in speeds])
     seconds = float(moving.any(axis=1).sum() / rate)
     total = len(moving) / rate
-    reached = _reached(state.recording.position)
-    travel = reached[1] - reached[0]
-    if seconds < min(0.5, 0.2 * total) or (travel < 0.5 * threshold).all():
+    low, high = reached(state.recording.position)
+    if seconds < min(0.5, 0.2 * total) or (high - low < 0.5 * threshold).all():
         state.add(
             Id.AT_REST,
             f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s"
-            f"{_of_smaller_unit(state.robot, reached, threshold)}",
+            f"{_of_smaller_unit(state.robot, (low, high), threshold)}",
         )
         return
     if seconds < SHORTEST:
@@ -256,15 +249,15 @@ def check_motion(state: Examination) -> None:
         )
 
 
-def _of_smaller_unit(robot: Robot, reached: tuple[Array, Array], threshold: Array) -> str:
+def _of_smaller_unit(robot: Robot, ends: tuple[Array, Array], threshold: Array) -> str:
     """What positions that hardly move may be in: m described as mm, or rad described as degrees; empty if in neither."""
-    (low, high), limits = reached, (robot.limit("lower"), robot.limit("upper"))
+    (low, high), limits = ends, (robot.limit("lower"), robot.limit("upper"))
     for kind, factor, words in (
         (robot.prismatic, 1e3, "m, described as mm"),
         (~robot.prismatic, DEGREE, "rad, described as deg"),
     ):
         moves = (high - low) * factor > np.maximum(threshold, 0.05 * (limits[1] - limits[0]))
-        if (moves & kind).any() and _within(reached, limits, factor, kind):
+        if (moves & kind).any() and _within(ends, limits, factor, kind):
             return f"; times {factor:.3g} the positions would move within the URDF's limits: are they in {words}?"
     return ""
 
