@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -211,15 +212,12 @@ def _within(ends: tuple[Array, Array], limits: tuple[Array, Array], factor: floa
     return bool(((factor * low > lower - margin) & (factor * high < upper + margin)).all())
 
 
+@lru_cache(maxsize=1)  # several checks of a log use it in turn
 def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:
-    """Computes velocities of each segment between gaps, shape (N, n) [rad/s or m/s], from positions, and their rate [Hz]."""
+    """Computes velocities of each piece between gaps, shape (N, n) [rad/s or m/s], from positions, and their rate [Hz]."""
     pieces, clock = even_pieces(recording)
-    return [smooth_speed(piece, clock.rate) for piece in pieces], clock.rate
-
-
-def smooth_speed(piece: Recording, rate: float) -> Array:
-    """Computes velocities from the positions of one segment, shape (N, n) [rad/s or m/s]; rate: that rate [Hz]."""
-    return differentiate(lowpass(piece.position, rate, min(10.0, HIGHEST * rate)), rate)
+    cutoff = min(10.0, HIGHEST * clock.rate)
+    return [differentiate(lowpass(piece.position, clock.rate, cutoff), clock.rate) for piece in pieces], clock.rate
 
 
 def check_motion(state: Examination) -> None:
@@ -268,11 +266,11 @@ def check_velocity(state: Examination) -> None:
     if recording.velocity is None:
         return
     pieces, clock = even_pieces(recording)
-    piece = max(pieces, key=len)
+    piece, speeds = max(zip(pieces, smooth_speeds(recording)[0], strict=True), key=lambda pair: len(pair[0]))
     if piece.velocity is None or len(piece) < 64:
         return
     match = match_velocity(piece.position, piece.velocity, clock.rate, min(10.0, HIGHEST * clock.rate))
-    moves = np.array([fast_speed(speed) > SIGN_WIDTH for speed in smooth_speed(piece, clock.rate).T])
+    moves = np.array([fast_speed(speed) > SIGN_WIDTH for speed in speeds.T])
     if not moves.any():
         return
 
