@@ -23,7 +23,7 @@ def as_log(segment: Segment, factor: int = 1) -> PreparedLog:
     recording = Recording(
         segment.log, tuple(f"j{k}" for k in range(segment.q.shape[1])), segment.time, segment.q, effort=segment.tau
     )
-    conditioned = Conditioned((segment,), segment.rate, 10.0, segment.rate / factor, factor, 4.0, "differentiated", {})
+    conditioned = Conditioned((segment,), segment.rate, 10.0, factor, "differentiated", {})
     return PreparedLog(recording, QualityReport(recording, ()), conditioned, robot=None)  # type: ignore[arg-type]
 
 

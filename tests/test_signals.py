@@ -334,9 +334,7 @@ def test_late_velocities_are_differentiated_and_quiet_ones_are_used(robot: Robot
 def test_rows_rate_and_their_lowpass(robot: Robot) -> None:
     log = make_log(np.arange(0, 20, 0.004))
     automatic = condition(log, robot, SignalConfig(cutoff=8.0))
-    assert automatic.decimate_rate == pytest.approx(250 / automatic.factor)
     assert 2.5 * 8.0 <= automatic.decimate_rate < 60.0  # all that the filter leaves, and not the whole log
-    assert automatic.row_cutoff == pytest.approx(0.4 * automatic.decimate_rate)
     slow = condition(log, robot, SignalConfig(cutoff=8.0, decimate=10.0))
     assert (slow.factor, slow.row_cutoff) == (25, pytest.approx(4.0))
     assert "one equation per 25 samples (10 Hz) after a low-pass at 4 Hz" in slow.why["decimate"]

@@ -33,6 +33,8 @@ from .velocity import match_velocity
 ROWS_PER_CUTOFF = 5.0
 #: Minimum row rate [Hz]: friction changes sign just as fast at reversals of a slow motion.
 FEWEST_ROWS = 40.0
+#: Low-pass of the rows before their decimation, over their rate.
+_PASSED = 0.4
 #: Share of white noise in the variance of a position above which its joint rests; a motion of a sixth of the rate has it.
 _MOSTLY_WHITE = 0.5
 #: Rates of one device's logs, as recovered from their stamps, differ by less: they have the same number of samples per row.
@@ -53,9 +55,7 @@ class Conditioned:
         segments: Pieces of motion, each continuous and at ``rate``.
         rate: Samples per second [Hz].
         cutoff: Low-pass of positions [Hz].
-        decimate_rate: Rate of the rows [Hz].
-        factor: Samples per row: ``decimate_rate = rate / factor``.
-        row_cutoff: Low-pass of the rows before the decimation [Hz].
+        factor: Samples per row.
         velocity_source: ``"logged"`` or ``"differentiated"``.
         why: One sentence per choice: ``rate``, ``cutoff``, ``decimate``, ``velocity``, ``rest``; ``periodic`` if the
             motion repeats.
@@ -67,13 +67,21 @@ class Conditioned:
     segments: tuple[Segment, ...]
     rate: float
     cutoff: float
-    decimate_rate: float
     factor: int
-    row_cutoff: float
     velocity_source: str
     why: dict[str, str]
     averaged: Averaged | None = None
     lost: Array | None = None
+
+    @property
+    def decimate_rate(self) -> float:
+        """Rate of the rows [Hz]."""
+        return self.rate / self.factor
+
+    @property
+    def row_cutoff(self) -> float:
+        """Low-pass of the rows before the decimation [Hz]."""
+        return _PASSED * self.decimate_rate
 
     @property
     def band(self) -> float:
@@ -106,12 +114,12 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         )
     if source == "logged" and recording.velocity is None:
         raise LogError("the log has no velocities", where=recording.name, remedy="use `signals: {velocity: auto}`")
-    factor, row_cutoff, why_rows = _rows(rate, config)
+    factor = max(1, int((1 + _CLOCKS) * rate / float(config.decimate)))
     how = "as logged" if clock.even else f"resampled from a clock that varies by {percent(100 * clock.jitter)} % of a period"
     if len(clock.gaps):
         how += f"; split at {len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s"
     why = {"rate": f"{rate:.5g} Hz, {how}", "cutoff": f"{cutoff:.4g} Hz, {config.reason}"}
-    why |= {"decimate": why_rows, "velocity": f"{source}, {config.velocity_reason}"}
+    why |= {"decimate": _why_rows(rate / factor, factor, config), "velocity": f"{source}, {config.velocity_reason}"}
     repetition, averaged = _repetition(pieces, config), None
     if repetition is None:
         motion = [_derivatives(piece, rate, cutoff, config.order, source) for piece in pieces]
@@ -127,7 +135,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         why["periodic"] = f"averaged, {averaged.describe()}"
         segments, why["rest"] = _one_period(periods, around, factor, config)
         why["velocity"] = "exact derivatives of the harmonics, which replace the low-pass filtered positions"
-    return Conditioned(tuple(segments), rate, cutoff, rate / factor, factor, row_cutoff, source, why, averaged, lost)
+    return Conditioned(tuple(segments), rate, cutoff, factor, source, why, averaged, lost)
 
 
 def _pieces(recording: Recording, config: SignalConfig) -> tuple[list[Recording], Clock]:
@@ -138,18 +146,15 @@ def _pieces(recording: Recording, config: SignalConfig) -> tuple[list[Recording]
     return pieces, clock
 
 
-def _rows(rate: float, config: SignalConfig) -> tuple[int, float, str]:
-    """Samples per row, low-pass of the rows before the decimation [Hz], and the reason."""
-    factor = max(1, int((1 + _CLOCKS) * rate / float(config.decimate)))
-    row_rate = rate / factor
-    row_cutoff = 0.4 * row_rate
+def _why_rows(row_rate: float, factor: int, config: SignalConfig) -> str:
+    """The rate of the rows [Hz] in words, with the reason."""
     why = f"every sample is an equation ({row_rate:.4g} Hz)"
     if factor > 1:
-        why = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
-    reason = (
-        f"{ROWS_PER_CUTOFF:g} times the cut-off or {FEWEST_ROWS:g} Hz, as friction reverses faster than the filtered motion"
-    )
-    return factor, row_cutoff, f"{why}: {reason if 'decimate' in config.chosen else 'as configured'}"
+        why = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {_PASSED * row_rate:.3g} Hz"
+    if "decimate" not in config.chosen:
+        return f"{why}: as configured"
+    bounds = f"{ROWS_PER_CUTOFF:g} times the cut-off or {FEWEST_ROWS:g} Hz"
+    return f"{why}: {bounds}, as friction reverses faster than the filtered motion"
 
 
 def _one_period(periods: Segment, around: int, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
