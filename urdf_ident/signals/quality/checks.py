@@ -17,7 +17,7 @@ from ...logs.recording import Recording
 from ...model.rigid_bodies import gravity_torques, mass_matrices
 from ...model.robot import Robot
 from ...samples import SHORT, SHORTEST, columns, fast_speed, reached
-from ...units import joint_units
+from ...units import joint_units, parse_unit
 from ..clock import even_pieces
 from ..filters import HIGHEST, differentiate, lowpass
 from ..resolution import usual_size
@@ -26,21 +26,14 @@ from .examination import Examination
 
 #: Change of a gravity torque or inertia by a locked joint that is elsewhere in the log: reported, and refused, from here on.
 LOCK_FELT, LOCK_WRONG = 0.02, 0.2
-#: One radian in degrees.
-DEGREE = 180 / np.pi
 #: Other units of positions: whether of revolute joints, how many make a radian or metre, and their name.
-_OTHER_UNITS = ((True, DEGREE, "deg"), (False, 1e3, "mm"))
+_OTHER_UNITS = ((True, 1 / parse_unit("deg").factor, "deg"), (False, 1 / parse_unit("mm").factor, "mm"))
 #: Ratio (dq/dt) / v caused by a wrong unit → correct entry of the project file, of revolute and of prismatic joints. A power of
 #: ten between them is no unit: rpm would be 0.1047, a factor of ten 0.1.
-_UNITS = (
-    {
-        DEGREE: ("position", "deg"),
-        1 / (2 * np.pi): ("position", "rev"),
-        1 / DEGREE: ("velocity", "deg/s"),
-        np.pi / 30: ("velocity", "rpm"),
-        2 * np.pi: ("velocity", "rev/s"),
-    },
-    {1e3: ("position", "mm"), 1e-3: ("velocity", "mm/s")},
+_UNITS = tuple(
+    {1 / parse_unit(unit).factor: ("position", unit) for unit in positions}
+    | {parse_unit(unit).factor: ("velocity", unit) for unit in velocities}
+    for positions, velocities in ((("deg", "rev"), ("deg/s", "rpm", "rev/s")), (("mm",), ("mm/s",)))
 )
 #: Relative deviation from such a ratio that a filter of the logged velocities may cause.
 _NEAR = 0.1
@@ -250,13 +243,13 @@ def check_motion(state: Examination) -> None:
 def _of_smaller_unit(robot: Robot, ends: tuple[Array, Array], threshold: Array) -> str:
     """What positions that hardly move may be in: m described as mm, or rad described as degrees; empty if in neither."""
     (low, high), limits = ends, (robot.limit("lower"), robot.limit("upper"))
-    for kind, factor, words in (
-        (robot.prismatic, 1e3, "m, described as mm"),
-        (~robot.prismatic, DEGREE, "rad, described as deg"),
-    ):
+    for revolute, factor, other in _OTHER_UNITS[::-1]:
+        kind = robot.prismatic != revolute
         moves = (high - low) * factor > np.maximum(threshold, 0.05 * (limits[1] - limits[0]))
         if (moves & kind).any() and _within(ends, limits, factor, kind):
-            return f"; times {factor:.3g} the positions would move within the URDF's limits: are they in {words}?"
+            si = joint_units(not revolute)["position"]
+            fits = f"; times {factor:.3g} the positions would move within the URDF's limits"
+            return f"{fits}: are they in {si}, described as {other}?"
     return ""
 
 

@@ -12,13 +12,12 @@ from ...judgements.catalogue import Id
 from ...judgements.judgement import Remedy
 from ...linalg import BoolArray
 from ...logs.recording import Recording
-from ...units import percent
+from ...units import parse_unit, percent
 from ..clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
 from .examination import TOO_MANY, Examination
 
-_TIME_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+#: Least and largest plausible rate of a log [Hz].
 _RATES = (4.0, 60_000.0)
-
 #: A clock stands if fewer of the rows increase it, by steps longer than any period.
 _STANDS = 0.5
 
@@ -43,7 +42,8 @@ def check_time_unit(state: Examination) -> None:
     if typical < 1 / _RATES[1] and 1 / _RATES[1] <= mean <= 1 / _RATES[0]:
         _refuse_bursts(state, typical, mean)
         return
-    guess = next((name for name, factor in _TIME_UNITS if _RATES[0] * 2 <= 1 / (typical * factor) <= _RATES[1] / 2), None)
+    rate_of = {name: 1 / (typical * parse_unit(name).factor) for name in ("ms", "us", "ns")}
+    guess = next((name for name, rate in rate_of.items() if _RATES[0] * 2 <= rate <= _RATES[1] / 2), None)
     if typical > 1 and abs(typical - 1) < 1e-9:
         guess = None
     counts = "or if it counts samples `log: {rate: <Hz>}` without a time column"

@@ -154,7 +154,7 @@ def _without_impossible(state: Examination, name: str, array: Array) -> Array:
     return clean
 
 
-def _sentinels(x: Array, least: float = 1e-9, rows: IntArray | None = None) -> BoolArray:
+def _sentinels(x: Array, least: float, rows: IntArray | None = None) -> BoolArray:
     """Samples far from their neighbours that all have the same value, as some loggers write for missing values.
 
     Those closer than ``least``, or one step of a quantised signal, to their neighbours are not. ``rows`` is how many rows each
@@ -189,7 +189,7 @@ def _sentinel_runs(x: Array, least: float) -> BoolArray:
     return np.asarray(np.repeat(stuck, lengths))
 
 
-def _spikes(x: Array, share: float, least: float = 1e-9) -> BoolArray:
+def _spikes(x: Array, share: float, least: float) -> BoolArray:
     """Samples far, and at least ``least``, from the median of their five neighbours, while all others are close to it."""
     jumps = _away(x, 5, share, 0.01, least)
     if jumps is None:
