@@ -20,7 +20,7 @@ from ..progress import Progress
 from ..samples import Segment
 from ..signals.condition import Conditioned
 from ..signals.prepare import PreparedLog
-from .rows import RowFilter, filtered_rows, row_counts
+from .rows import RowFilter, filtered_rows, have_room, row_counts
 from .statistic import BLOCKS, Layout, Repetitions, Statistic, StatisticSet, blocks_of, layouts_of, merge_all
 
 #: Number of collected rows from which a factor is updated.
@@ -53,6 +53,7 @@ def accumulate(
     conditioning: str | None = None,
     weights: Sequence[Array] | None = None,
     rows: Rows | None = None,
+    keep: bool = True,
 ) -> StatisticSet:
     """Computes the statistic of one log from its segments.
 
@@ -61,6 +62,7 @@ def accumulate(
         conditioning: What logs must have in common to be merged, for the fingerprint; the row filter if None.
         weights: Weights of the samples of each segment, as for :func:`filtered_rows`; all 1 if None.
         rows: Other rows than the model's own, without weights.
+        keep: As for :func:`filtered_rows`.
 
     Returns:
         Factors per block and row group.
@@ -87,7 +89,7 @@ def accumulate(
             counts = row_counts(segment, row_filter)
             if rows is None:
                 weight = None if weights is None else weights[k]
-                pieces_of_segment = filtered_rows(model, segment, row_filter, weight, compact=True)
+                pieces_of_segment = filtered_rows(model, segment, row_filter, weight, compact=True, keep=keep)
             else:
                 pieces_of_segment = rows.pieces(model, segment, row_filter)
             for first, pieces in pieces_of_segment:
@@ -116,7 +118,7 @@ def accumulate(
 
 
 def _statistic_of(
-    model: DynamicModel, blocks: int, rows: Rows | None, log: tuple[str, Conditioned, Sequence[Array] | None]
+    model: DynamicModel, blocks: int, rows: Rows | None, keep: bool, log: tuple[str, Conditioned, Sequence[Array] | None]
 ) -> StatisticSet:
     """Computes the statistic of one log, decimated as it was prepared, from its name, motion and weights of the samples."""
     name, conditioned, weights = log
@@ -158,7 +160,8 @@ def build_statistics(
         raise EstimationError("no log to estimate from")
     tasks = [(log.name, log.conditioned, None if weights is None else weights[log.name]) for log in logs]
     finished = None if progress is None else lambda done: progress("equations of the logs", done, len(logs))
-    of_logs = each(partial(_statistic_of, model, blocks or blocks_of(len(logs)), rows), tasks, finished)
+    keep = rows is None and have_room(model, logs)
+    of_logs = each(partial(_statistic_of, model, blocks or blocks_of(len(logs)), rows, keep), tasks, finished)
     return replace(merge_all(of_logs), repetitions=alike)
 
 

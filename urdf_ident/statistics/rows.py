@@ -156,6 +156,7 @@ def filtered_rows(
     weights: Array | None = None,
     *,
     compact: bool = False,
+    keep: bool = True,
 ) -> Iterator[tuple[int, list[Array]]]:
     """Yields the rows ``[columns | tau]`` of every row group, filtered and decimated, in pieces of bounded size.
 
@@ -167,6 +168,7 @@ def filtered_rows(
         segment: A segment with measured ``tau``.
         weights: Weights of the samples' squared residuals, 0 to 1, shape (N, groups); all 1 if None.
         compact: Whether to omit the columns that depend linearly on the others (:attr:`.DynamicModel.compact`).
+        keep: Whether to keep the columns for further models, if there is room.
 
     Yields:
         Index of the first row in the segment, and per row group an array (rows, k + 1).
@@ -176,7 +178,7 @@ def filtered_rows(
     """
     if weights is not None:
         pieces = _weighted_rows(model, segment, row_filter, weights, compact)
-    elif compact and type(model) is DynamicModel and (kept := _kept(model, segment, row_filter)) is not None:
+    elif compact and keep and type(model) is DynamicModel and (kept := _kept(model, segment, row_filter)) is not None:
         pieces = _kept_rows(kept, model, segment, row_filter)
     else:
         pieces = unscaled_rows(model, segment, row_filter, compact)
@@ -275,14 +277,22 @@ class _Kept:
 _KEPT: dict[tuple[float, ...], _Kept] = {}
 
 
+def count_rows(logs: Sequence[PreparedLog]) -> int:
+    """Returns the number of rows of each row group in all logs."""
+    return sum(RowFilter(log.conditioned.factor).output_rows(len(part)) for log in logs for part in log.segments)
+
+
+def have_room(model: DynamicModel, logs: Sequence[PreparedLog]) -> bool:
+    """Returns whether the rigid columns of all logs can be kept; otherwise none of these logs' are."""
+    if type(model) is not DynamicModel:
+        return False
+    return count_rows(logs) * sum(len(places) for _, places in model.compact_inertial) <= MOST
+
+
 def evenly_spread(logs: Sequence[PreparedLog]) -> Sequence[PreparedLog]:
     """Returns logs to choose between models on: all, or about :data:`ENOUGH` rows of more, in stretches drawn by lot."""
-    rows = sum(RowFilter(log.conditioned.factor).output_rows(len(part)) for log in logs for part in log.segments)
-    every, thinned, lot = (
-        math.ceil(rows / ENOUGH),
-        list[PreparedLog](),
-        np.random.default_rng(0),
-    )  # no motion is in step with it
+    every, thinned = math.ceil(count_rows(logs) / ENOUGH), list[PreparedLog]()
+    lot = np.random.default_rng(0)  # no motion is in step with it
     if every <= 1:
         return logs
     for log in logs:
@@ -410,6 +420,7 @@ def row_pieces(
     """
     if not logs:
         raise EstimationError("no log to estimate from")
+    keep = have_room(model, logs)
     widths = [len(basis.places if compact else group.columns) for group, basis in zip(model.groups, model.compact, strict=True)]
     for log in logs:
         row_filter = RowFilter(log.conditioned.factor)
@@ -419,7 +430,7 @@ def row_pieces(
                 continue
             length = -(-total // -(-total // LONGEST))
             begin, left = 0, [np.zeros((0, width + 1)) for width in widths]
-            for _, new_rows in filtered_rows(model, segment, row_filter, compact=compact):
+            for _, new_rows in filtered_rows(model, segment, row_filter, compact=compact, keep=keep):
                 left = [np.vstack([old, new]) for old, new in zip(left, new_rows, strict=True)]
                 while len(left[0]) >= length or (begin + len(left[0]) == total and len(left[0]) > 0):
                     part = tuple(rows[:length] for rows in left)
