@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..consistency.contradicting_joints import with_contradicting_joints_apart
 from ..consistency.first_fit import completed_prior, reconciled_prior
@@ -30,7 +30,6 @@ from ..estimation.estimators.resting import weigh_rests
 from ..estimation.friction_selection.reference_torque import ConvergedFit, converge
 from ..estimation.friction_selection.selection import Selected, select_friction
 from ..estimation.friction_selection.shapes import fit_shapes
-from ..estimation.friction_selection.significance import supplements, without_chance
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
@@ -129,17 +128,17 @@ class _TrainingData:
         unweighted = self.weighting.weights is None
         return evenly_spread(logs) if model.is_rigid and model.automatic and unweighted else logs
 
-    def structure(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[DynamicModel, Selected]:
-        """The model before and after its friction is selected."""
+    def structure(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> Selected:
+        """The model with the friction that the project lists, or that is selected."""
         build, method, prior = partial(self.statistics, logs=self.for_choices(model, logs)), self.method, self.prior
         # Joints whose efforts contradict the bodies that all joints share are set apart.
         model = with_contradicting_joints_apart(model, build, prior, method)
         # Friction laws by held-out error, if the project leaves them to the data.
         if not model.is_rigid and self.project.model.friction == "auto":
-            return model, Selected(model, notes=("friction: auto with elastic joints is viscous, Coulomb and offset",))
+            return Selected(model, notes=("friction: auto with elastic joints is viscous, Coulomb and offset",))
         if not model.automatic:
-            return model, Selected(model)
-        return model, select_friction(model, build, self.motion, method=method, progress=self.progress, prior=prior)
+            return Selected(model)
+        return select_friction(model, build, self.motion, method=method, progress=self.progress, prior=prior)
 
     def with_rests_weighed(self, model: DynamicModel) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
         """The logs with weights for resting joints, and notes; without where samples have weights, or the method knows none."""
@@ -158,48 +157,63 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     data = _TrainingData(prepared, project, model, progress)
     logs, rest_notes = data.with_rests_weighed(model)
     # 3. Joints that contradict the others, and friction laws.
-    model, selected = data.structure(model, logs)
-    # 4. Shapes of the laws and base parameters with errors; again without laws that chance explains in these errors.
-    estimate = _estimate(data, selected, logs, rest_notes)
-    significant = without_chance(selected, estimate.estimated.fit, model)
-    if significant is not selected:
-        selected, estimate = significant, _estimate(data, significant, logs, rest_notes)
-    model, statistics, fit = estimate.converged.model, estimate.estimated.statistics, estimate.estimated.fit
-    # 5. The prior of friction and rotors, which no URDF gives, from this first fit.
-    reversals = mean_reversals(estimate.converged.statistics, prepared.motion, model.robot.prismatic)
-    prior = completed_prior(model, data.prior, statistics, fit, reversals, supplements(selected))
-    # 6. Held-out errors of the same structure; none where the data are too short to hold any out.
+    selected = data.structure(model, logs)
+    # 4. Shapes of the laws, and base parameters by least squares.
+    shaped = fit_shapes(selected.model, partial(data.statistics, logs=logs), data.motion, method=data.method)
+    if logs is not prepared.logs and shaped.model.fingerprint != data.model.fingerprint:
+        logs, rest_notes = data.with_rests_weighed(shaped.model)  # resting joints have weights: again, with the selected laws
+    base = shaped.model.base()
+    model = with_trained(shaped.model, data.motion, chosen=prepared.model.automatic)  # for extrapolating friction
+    reference = prior_mean(base, data.prior)
+    build = partial(compliant, build=partial(data.statistics, logs=logs), base=base)
+    fitted = partial(fit_base, base=base, method=data.method, reference=reference)
+    converged = converge(model, build, fitted, prior=data.prior, draft=partial(build, blocks=1))
+    # 5. By the estimator, with errors.
+    model, wanted, loop = converged.model, project.estimation, partial(_closed_loop, converged, logs, data)
+    least_squares = converged.statistics, converged.fit
+    problem = EstimatorInput(model, logs, *least_squares, wanted.loss, data.prior, reference, loop)
+    estimated = refine(data.weighting, problem, loop_known="controller" in project.simulation.model_fields_set)
+    estimated = replace(estimated, fit=with_errors(estimated, problem, wanted.covariance))
+    statistics, fit = estimated.statistics, estimated.fit
+    # 6. The prior of friction and rotors, which no URDF gives, from this first fit.
+    reversals = mean_reversals(converged.statistics, prepared.motion, model.robot.prismatic)
+    prior = completed_prior(model, data.prior, statistics, fit, reversals, selected.supplements)
+    # 7. Held-out errors of the same structure; none where the data are too short to hold any out.
     cross_validation: CrossValidation | None = None
     with suppress(EstimationError):
         structure = "chosen on all folds" if selected.trials else "given"
-        cross_validation = replace(cross_validated(estimate.converged, estimate.estimated), structure=structure)
-    # 7. How friction differs between logs, which adds to the errors for the next one; nothing where no friction can change.
+        cross_validation = replace(cross_validated(converged, estimated), structure=structure)
+    # 8. How friction differs between logs, which adds to the errors for the next one; nothing where no friction can change.
     if model.is_rigid:
         with suppress(EstimationError):
-            fit = fit.for_next_log(changes_between_logs(model, statistics, fit, estimate.logs))
-    # 8. Which base parameters are essential, likewise by held-out errors.
-    essential, wanted = None, project.estimation.essential
-    if wanted.rule != "none":
+            fit = fit.for_next_log(changes_between_logs(model, statistics, fit, logs))
+    # 9. Which base parameters are essential, likewise by held-out errors.
+    essential = None
+    if wanted.essential.rule != "none":
         with suppress(EstimationError):
-            essential = essential_parameters(statistics, fit.base, fit, rule=wanted.rule, limit=wanted.limit)
+            essential = essential_parameters(statistics, base, fit, rule=wanted.essential.rule, limit=wanted.essential.limit)
     if model.is_rigid:
         prior = reconciled_prior(model, prior, statistics, fit)
     notes = (
-        *estimate.notes,
+        estimated.describe(),
+        *rest_notes,
+        *repetition_notes(converged.statistics),
+        *shaped.notes,
+        *converged.notes,
         *spring_notes,
-        *unused_payload(estimate.logs),
+        *unused_payload(logs),
         *selected.notes,
         *(fit.changes.notes(prepared.trained.speed, prepared.trained.load) if fit.changes else ()),
         *prior.notes,
     )
     entries = {
-        "estimation": estimate.estimated.as_dict(),
+        "estimation": estimated.as_dict(),
         "selection": selected.as_dict(),
         "cross_validation": cross_validation,
         "essential": essential,
     }
     springs = with_row_sum(deflections, model, statistics, fit)
-    return DataEstimate(model, estimate.logs, statistics, fit, prior, reversals, entries, springs, notes)
+    return DataEstimate(model, logs, statistics, fit, prior, reversals, entries, springs, notes)
 
 
 def estimate_again(
@@ -214,56 +228,6 @@ def estimate_again(
     reversals = mean_reversals(statistics, motion, model.robot.prismatic)
     prior = reconciled_prior(model, completed_prior(model, prior, statistics, fit, reversals), statistics, fit)
     return DataEstimate(model, logs, statistics, fit, prior, reversals)
-
-
-class _SelectedEstimate(NamedTuple):
-    """Shapes and parameters of selected laws.
-
-    Attributes:
-        converged: The fit by least squares, with the shapes, its reference torque converged.
-        estimated: That of the estimator, with its standard errors.
-        logs: The logs with the weights of resting joints.
-    """
-
-    converged: ConvergedFit
-    estimated: Estimated
-    logs: Sequence[PreparedLog]
-    notes: tuple[str, ...]
-
-
-def _estimate(
-    data: _TrainingData, selected: Selected, logs: Sequence[PreparedLog], rest_notes: tuple[str, ...]
-) -> _SelectedEstimate:
-    """Estimates shapes and parameters of the selected laws.
-
-    Args:
-        logs: Weighted under the simple laws.
-        rest_notes: On these weights.
-    """
-    wanted, method, motion, prior = data.project.estimation, data.method, data.motion, data.prior
-    shaped = fit_shapes(selected.model, partial(data.statistics, logs=logs), motion, method=method)
-    if logs is not data.prepared.logs and shaped.model.fingerprint != data.model.fingerprint:
-        logs, rest_notes = data.with_rests_weighed(shaped.model)  # resting joints have weights: again, with the selected laws
-    base = shaped.model.base()
-    model = with_trained(shaped.model, motion, chosen=data.prepared.model.automatic)  # for extrapolating friction
-    reference = prior_mean(base, prior)
-    build = partial(compliant, build=partial(data.statistics, logs=logs), base=base)
-    converged = converge(
-        model,
-        build,
-        partial(fit_base, base=base, method=method, reference=reference),
-        prior=prior,
-        draft=partial(build, blocks=1),
-    )
-    model, statistics = converged.model, converged.statistics
-
-    loop = partial(_closed_loop, converged, logs, data)
-    problem = EstimatorInput(model, logs, statistics, converged.fit, wanted.loss, prior, reference, loop)
-    known = "controller" in data.project.simulation.model_fields_set
-    estimated = refine(data.weighting, problem, loop_known=known)
-    estimated = replace(estimated, fit=with_errors(estimated, problem, wanted.covariance))
-    notes = (estimated.describe(), *rest_notes, *repetition_notes(statistics), *shaped.notes, *converged.notes)
-    return _SelectedEstimate(converged, estimated, logs, notes)
 
 
 def _closed_loop(converged: ConvergedFit, logs: Sequence[PreparedLog], data: _TrainingData) -> Simulator:

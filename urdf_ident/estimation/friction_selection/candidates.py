@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from ...friction import (
     Spring,
     Viscous,
 )
-from ...linalg import Array, IntArray, orthogonal_part, positive
+from ...linalg import IntArray, orthogonal_part
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm, RotorInertia
 from ...samples import Segment, fast_speed
@@ -61,8 +62,11 @@ class Candidate:
 
     applied: AppliedTerm
     law: Law
-    key: Key
     at: tuple[int, ...]
+
+    @cached_property
+    def key(self) -> Key:
+        return self.law.name, self.applied.side
 
     @property
     def nonnegative(self) -> tuple[bool, ...]:
@@ -92,10 +96,6 @@ class WideModel:
     columns: IntArray
     candidates: tuple[tuple[Candidate, ...], ...]
 
-    def usual_side(self, axis: int) -> str:
-        """Returns the side, "joint" or "motor", on which an axis has the friction of every drive."""
-        return "motor" if any(side == "motor" for _, side in (law.key for law in self.candidates[axis])) else "joint"
-
     def narrow(self, chosen: Sequence[Candidate]) -> DynamicModel:
         """Returns the model with some candidates only, its terms joint by joint."""
         applied = [*self.kept, *(candidate.applied for candidate in chosen)]
@@ -109,8 +109,8 @@ def wide_model(model: DynamicModel, kept: Sequence[AppliedTerm], tried: Sequence
     candidates: list[list[Candidate]] = [[] for _ in range(model.n)]
     first = len(rigid.parameters)
     for applied, columns in wide.placed_terms[len(kept) :]:
-        at, law = tuple(range(columns.start - first, columns.stop - first)), applied.term
-        candidates[applied.axis].append(Candidate(applied, law, (law.name, applied.side), at))  # type: ignore[arg-type]
+        at = tuple(range(columns.start - first, columns.stop - first))
+        candidates[applied.axis].append(Candidate(applied, applied.term, at))  # type: ignore[arg-type]
     places = np.arange(first, len(wide.parameters))
     return WideModel(wide, tuple(kept), rigid.base().independent, places, tuple(map(tuple, candidates)))
 
@@ -167,7 +167,7 @@ def zoomed(chosen: Sequence[AppliedTerm], factors: Sequence[float]) -> list[Appl
     return listed
 
 
-def visible_springs(wide: WideModel, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> dict[Key, Array]:
+def visible_springs(wide: WideModel, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> set[Key]:
     """Returns the springs among a joint's candidates whose varying torque the bodies and an offset cannot explain.
 
     A spring's constant torque is that of an offset, which a joint has anyway, and which on a vertical slide is the weight. The
@@ -176,27 +176,17 @@ def visible_springs(wide: WideModel, statistics: StatisticSet, weights: Mapping[
 
     Args:
         weights: Row group → weight [1/unit of torque].
-
-    Returns:
-        Matrix M per spring, shape (r, k), such that for parameters x ``‖M x‖`` is the standard deviation of the spring's torque
-        over the root mean square of the joint's torque.
     """
     laws = wide.candidates[axis]
     offset = next((wide.columns[list(law.at)] for law in laws if law.key == (Offset.name, "joint")), None)
-    springs = {law.key: wide.columns[list(law.at)] for law in laws if law.law.conservative and offset is not None}
-    alone = {layout.group: float(layout.joint == axis) for layout in statistics.layouts}
-    visible = {}
-    for key, columns in springs.items():
-        rigid, own = np.split(
-            statistics.stacked(weights, np.concatenate([wide.common, offset, columns]))[:, :-1], [-len(columns)], axis=1
-        )
-        varying = orthogonal_part(own, rigid[:, -1:], CUT)
-        moved = np.linalg.norm(varying, axis=0) > CUT * np.linalg.norm(own, axis=0)
-        if not moved.any():
-            continue
-        apart = orthogonal_part(own[:, moved], rigid, CUT) / np.linalg.norm(varying[:, moved], axis=0)
-        if np.linalg.svd(apart, compute_uv=False)[-1] >= DISTINCT:
-            factor = statistics.stacked(alone, np.concatenate([offset, columns]))
-            effort = positive(float(np.linalg.norm(factor[:, -1])))
-            visible[key] = orthogonal_part(factor[:, 1:-1], factor[:, :1]) / effort
+    visible = set()
+    for law in laws if offset is not None else ():
+        if law.law.conservative:
+            columns = np.concatenate([wide.common, offset, wide.columns[list(law.at)]])
+            rigid, own = np.split(statistics.stacked(weights, columns)[:, :-1], [-len(law.at)], axis=1)
+            varying = orthogonal_part(own, rigid[:, -1:], CUT)
+            moved = np.linalg.norm(varying, axis=0) > CUT * np.linalg.norm(own, axis=0)
+            apart = orthogonal_part(own[:, moved], rigid, CUT) / np.linalg.norm(varying[:, moved], axis=0)
+            if moved.any() and np.linalg.svd(apart, compute_uv=False)[-1] >= DISTINCT:
+                visible.add(law.key)
     return visible

@@ -6,26 +6,22 @@ single log) that were not used to estimate it. Joints share their inertial param
 while the search proceeds from joint to joint in forward and backward steps (:mod:`.joint_search`). Further passes refine the
 shapes of the selected laws.
 
-Parsimony: a law is kept if it lowers the held-out error by more than one standard error of that gain over the folds (more with
+Viscous and Coulomb friction and an offset are in every model; the search adds to them. Every drive has the two: a law that
+could replace them in a short log is wrong in faster motion, and of what both describe the prior gives each a part. Only dry
+friction of another kind, over a travel or a time, may replace Coulomb's, by a gain of two standard errors. Without an offset
+that the data do not need, gravity parameters would replace it, also in held-out parts of the same motion, and first moments
+would be wrong by many of their standard errors. How large biases are expected, the data show
+(:func:`.consistency.first_fit.size_factor`).
+
+Parsimony: a law is added if it lowers the held-out error by more than one standard error of that gain over the folds (more with
 few folds, by Student's t, so that a gain in one fold alone is not enough), by √k of them if it has k columns more than what it
-replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. A joint whose laws raise its held-out
-error over that with the simple ones by more than the error of the difference gets these again, and all selected laws together
-must gain as well; otherwise the simple laws are kept. Laws that are not significant in the errors of the final fit are omitted
-later (:func:`.significance.without_chance`).
+replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. All selected laws together must gain as
+well; otherwise the simple laws are kept.
 Excitation: a column that is nearly collinear with the others, or a load-dependent friction that is not significant, is not a
 candidate at that joint; a joint that never reverses keeps the simple laws, and a law with parameters for each direction needs
 :data:`.samples.REVERSALS_FOR_BOTH_DIRECTIONS`. Whether fewer reversals determine another law, its held-out errors show.
 Physics: parameters that cannot be negative (:attr:`Term.nonnegative`) must not be estimated so, nor that of a cubic law
 (:data:`.candidates.CONVEX`), and friction must dissipate.
-
-Viscous and Coulomb friction exist in every drive. They are not removed because a log does not need them, and another law
-replaces them only if it gains two standard errors: a law that can replace them in a short log is wrong in faster motion.
-Viscous friction that is replaced nevertheless returns after the search (:func:`kept_without_gain`): the prior divides between
-the two what both describe.
-
-A bias that is not needed is kept in the model: gravity parameters would otherwise replace it, also in held-out parts of the
-same motion, and first moments would be wrong by many of their standard errors. How large biases are expected, the data show
-(:func:`.consistency.first_fit.size_factor`).
 
 Load-dependent laws use the rigid torque of the previous fit; the search is repeated with that of its own result.
 """
@@ -41,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import EstimationError
-from ...friction import Offset, Trained, Viscous
+from ...friction import Law, Trained
 from ...linalg import Array, BoolArray, IntArray
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
@@ -50,11 +46,11 @@ from ...model.trained import trained_ranges
 from ...progress import Progress
 from ...samples import REVERSALS_FOR_BOTH_DIRECTIONS, Segment, columns, fast_speed, moving, turns
 from ...statistics.fit import base_prior, fit_base, fit_ridge
-from ...statistics.folds import TIME_FOLDS, folds_of, relative_gains, standard_error, whole_motions, worse
+from ...statistics.folds import TIME_FOLDS, chosen, folds_of, whole_motions
 from ...statistics.motions import motions, velocities
 from ...statistics.statistic import StatisticSet
 from .candidates import (
-    REPLACES,
+    OF_EVERY_DRIVE,
     Candidate,
     Key,
     Laws,
@@ -75,11 +71,6 @@ PASSES = ((), (0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.02
 SWEEPS = 8
 #: Smallest ratio of a motor's speed to the sum of the speeds due to its joints for which laws are distinguishable.
 _UNDONE = 0.05
-#: Why a law is kept without a gain.
-_WHY_KEPT = {
-    Offset.name: "gravity parameters would otherwise replace it",
-    Viscous.name: "every drive has it, and another law would be extrapolated in its place",
-}
 
 
 @dataclass(frozen=True)
@@ -122,6 +113,19 @@ class Selected:
     before: Array = field(default_factory=lambda: np.zeros(0))
     after: Array = field(default_factory=lambda: np.zeros(0))
     notes: tuple[str, ...] = ()
+
+    @property
+    def supplements(self) -> tuple[int, ...]:
+        """Indices into theta of the laws of one parameter, not springs, that a search added to the simple ones."""
+        free = chosen_by_data(self.model) if self.trials else ()
+        laws = [(applied.term, span.start) for applied, span in self.model.placed_terms if applied in free]
+        return tuple(
+            first
+            for law, first in laws
+            if isinstance(law, Law)
+            and len(law.symbols) == 1
+            and not (law.bias or law.conservative or law.name in OF_EVERY_DRIVE)
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the entry ``selection`` of identification.json; empty without a search."""
@@ -180,12 +184,12 @@ def select_friction(
     seconds = sum(len(part) / part.rate for part in motion) / len(converged.statistics.logs)
     family = every_law(model, motion, seconds if whole_motions(converged.statistics) else seconds / TIME_FOLDS)
     del converged  # frees its factors, which are as large as those of the search
-    chosen = usual = chosen_by_data(model)
+    terms = usual = chosen_by_data(model)
     kept = [applied for applied in model.terms if applied not in usual]
     # 2. Passes with ever finer shapes of the selected laws; in each, joint by joint until the laws of none change.
-    springs = list[dict[Key, Array]]()
+    springs = list[set[Key]]()
     for k, factors in enumerate(PASSES):
-        wide = wide_model(model, kept, [*family, *zoomed(chosen, (1.0, *factors)), *chosen, *usual])
+        wide = wide_model(model, kept, [*family, *zoomed(terms, (1.0, *factors)), *terms, *usual])
         try:
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
@@ -193,8 +197,8 @@ def select_friction(
         weights, last = {group: 1.0 / value for group, value in sigma.items()}, k == len(PASSES) - 1
         if not springs:  # they have no shapes, so that one pass tells which are visible
             springs = [visible_springs(wide, statistics, weights, axis) for axis in range(model.n)]
-        search = _Search(wide, statistics, motion, weights, prior, few, springs)
-        state, pending = search.state(chosen), ~steady
+        search = _Search(wide, statistics, motion, weights, prior, few, springs, usual)
+        state, pending = search.state(terms), ~steady
         for visits, axis in enumerate(chain(*[range(model.n)] * SWEEPS)):
             if pending[axis]:
                 laws = search.at(state, axis).run(state[axis], many=last)
@@ -204,26 +208,16 @@ def select_friction(
                 if progress is not None:
                     most = SWEEPS * model.n
                     progress("joints searched for friction laws", k * most + visits + 1, len(PASSES) * most)
-        chosen = tuple(law.applied for law in listed(state))
+        terms = tuple(law.applied for law in listed(state))
         if not last:
             settled, theta = estimated(wide.narrow(listed(state)), theta)
             sigma = settled.fit.sigma
-    # 3. The simple laws again at joints whose held-out error rises by more than its error, and if all laws gain too little.
-    simple = search.state(usual)
-    with_simple = search.squares(listed(simple))
-    back = {-1}
-    while back:
-        spared = kept_without_gain(wide, state)
-        completed = search.squares([*listed(state), *spared])
-        pairs = zip(search.joint_of_group, with_simple.T, completed.T, strict=True)
-        back = {axis for axis, before, after in pairs if worse(before, after) and state[axis] != simple[axis]}
-        state = [simple[axis] if axis in back else laws for axis, laws in enumerate(state)]
-    gain = relative_gains(with_simple, completed)
-    if len(columns_of(listed(state))) > len(columns_of(listed(simple))) and gain.mean() <= standard_error(gain):
+    # 3. The simple laws again if all laws gain too little.
+    squares = np.array([search.squares(listed(laws)) for laws in (search.simple, state)])
+    if state != search.simple and chosen(squares) == 0:
         return simple_laws("no other laws lower the held-out error by more than its standard error")
     # 4. The gain of every law at every joint in addition to the selected ones.
-    trials = _trials(search, state, spared)
-    before, after = (np.sqrt(squares.mean(axis=0)) for squares in (with_simple, search.squares(listed(state))))
+    before, after = np.sqrt(squares.mean(axis=1))
     parts = "blocks of time" if statistics.logs[0].endswith("]") else "logs"
     notes = [
         f"friction: auto: laws selected per joint by cross-validation over {len(statistics.logs)} {parts}: "
@@ -233,8 +227,8 @@ def select_friction(
         names = ", ".join(joint for joint, resting in zip(model.robot.joints, steady, strict=True) if resting)
         verbs = ("never reverses", "keeps") if np.sum(steady) == 1 else ("never reverse", "keep")
         notes.append(f"friction: auto: {names} {verbs[0]} and {verbs[1]} viscous, Coulomb and offset")
-    selected = wide.narrow([*listed(state), *spared])
-    return Selected(selected, trials, statistics.logs, statistics.groups, before, after, tuple(notes))
+    model = wide.narrow(listed(state))
+    return Selected(model, search.trials(state), statistics.logs, statistics.groups, before, after, tuple(notes))
 
 
 def _reversal_counts(model: DynamicModel, motion: Sequence[Segment], statistics: StatisticSet) -> IntArray:
@@ -264,37 +258,6 @@ def columns_of(laws: Sequence[Candidate]) -> list[int]:
     return [k for law in laws for k in law.at]
 
 
-def kept_without_gain(wide: WideModel, state: Sequence[Laws]) -> list[Candidate]:
-    """Returns biases and viscous friction for the joints whose selected laws contain none, or whose motors'.
-
-    Without viscous friction a law that replaces it (cubic, sublinear) takes up all of it, and is extrapolated.
-
-    Returns:
-        At most one of each per joint.
-    """
-    spared = []
-    for axis, (laws, candidates) in enumerate(zip(state, wide.candidates, strict=True)):
-        held = {name for key in laws for name in (key[0], *REPLACES.get(key[0], ()))}
-        wanted = {(Offset.name, "joint"), (Viscous.name, wide.usual_side(axis))}
-        spared += [law for law in candidates if law.key in wanted and law.key[0] not in held]
-    return spared
-
-
-def _trials(search: _Search, state: State, spared: Sequence[Candidate]) -> tuple[Trial, ...]:
-    """What every law gains at every joint in addition to the selected ones; ``spared``: kept without a gain."""
-    trials, without_gain = list[Trial](), {(law.applied.axis, law.key) for law in spared}
-    for axis, (joint, candidates) in enumerate(zip(search.wide.model.robot.joints, search.wide.candidates, strict=True)):
-        at_joint = search.at(state, axis)
-        for key in dict.fromkeys(law.key for law in candidates):
-            best, gained, error, reason = at_joint.verdict(state[axis], key)
-            if (axis, key) in without_gain:
-                reason = f"kept without a gain, because {_WHY_KEPT[key[0]]}"
-            shapes = {name: float(getattr(best.law, name)) for name in best.law.shapes}
-            chosen = (axis, key) in without_gain or key in state[axis]
-            trials.append(Trial(joint, *key, shapes, chosen, gained, error, reason))
-    return tuple(trials)
-
-
 class _Search:
     """Search on one set of factors, from joint to joint.
 
@@ -303,6 +266,7 @@ class _Search:
         weights: Row group → weight, one over the standard deviation of its residual [1/unit of torque].
         few: Which axes reverse too rarely for friction laws with many columns, shape (n,).
         springs: The springs of each axis that the data tell from gravity (:func:`.visible_springs`).
+        usual: The simple laws.
     """
 
     def __init__(
@@ -313,9 +277,11 @@ class _Search:
         weights: Mapping[str, float],
         prior: Prior | None,
         few: BoolArray,
-        springs: Sequence[Mapping[Key, Array]],
+        springs: Sequence[set[Key]],
+        usual: Sequence[AppliedTerm],
     ) -> None:
         self.wide, self.few, self.springs, known = wide, few, springs, None
+        self.simple = self.state(usual)
         if prior is not None:
             mean, S = base_prior(wide.model.with_terms(wide.kept).base(), prior)
             known = np.sqrt(USUAL_WEIGHT) * np.column_stack([S, S @ mean])
@@ -336,9 +302,20 @@ class _Search:
         others = columns_of(listed([laws for other, laws in enumerate(state) if other != axis]))
         candidates = self.wide.candidates[axis]
         sub_models = self.sub_models.of_joint(others, columns_of(candidates), np.flatnonzero(self.joint_of_group == axis))
-        side, few = self.wide.usual_side(axis), bool(self.few[axis])
-        return JointSearch(sub_models, candidates, side, self.trained[axis], self.springs[axis], few)
+        given = self.simple[axis], self.trained[axis], self.springs[axis], bool(self.few[axis])
+        return JointSearch(sub_models, candidates, *given)
 
     def squares(self, laws: Sequence[Candidate]) -> Array:
         """Mean squared held-out errors of some laws, shape (folds, groups) [unit of torque squared]."""
         return np.asarray(self.sub_models.squares(columns_of(laws)) * self.scale)
+
+    def trials(self, state: State) -> tuple[Trial, ...]:
+        """What every law gains at every joint in addition to the selected ones."""
+        trials = list[Trial]()
+        for axis, (joint, candidates) in enumerate(zip(self.wide.model.robot.joints, self.wide.candidates, strict=True)):
+            at_joint = self.at(state, axis)
+            for key in dict.fromkeys(law.key for law in candidates):
+                best, gained, error, reason = at_joint.verdict(state[axis], key)
+                shapes = {name: float(getattr(best.law, name)) for name in best.law.shapes}
+                trials.append(Trial(joint, *key, shapes, key in state[axis], gained, error, reason))
+        return tuple(trials)

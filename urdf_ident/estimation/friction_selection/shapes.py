@@ -30,7 +30,6 @@ from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
 from ...samples import Segment
 from ...statistics.fit import fit_base
-from ...units import percent
 from .candidates import wide_model
 from .reference_torque import Build, converge
 
@@ -49,13 +48,10 @@ class ShapeReport:
     Attributes:
         shape: Name of the shape.
         value: Estimate.
-        start: Initial value.
         bounds: Range of the search.
         interval: 95 % profile interval; open at an end that equals the bound.
         at_bound: "lower" or "upper" if the estimate is at a bound, else None.
         determined: Whether the data determine it: not at its bound, and the interval less than half of the range.
-        gain: Relative reduction of the weighted sum of squares compared with the initial value, the other shapes
-            as estimated.
     """
 
     joint: str
@@ -63,19 +59,17 @@ class ShapeReport:
     shape: str
     unit: str
     value: float
-    start: float
     bounds: tuple[float, float]
     interval: tuple[float, float]
     at_bound: str | None
     determined: bool
-    gain: float
 
     def describe(self) -> str:
         """Returns the result in one line."""
         low, high = self.interval
         text = f"{self.term} of {self.joint}: {self.shape} = {self.value:.3g} {self.unit} (95 %: {low:.2g} to {high:.2g})"
         if self.determined:
-            return f"{text}, residual {percent(100 * self.gain)} % smaller than at {self.start:.3g}"
+            return text
         where = f", at the {self.at_bound} bound of its search" if self.at_bound else ""
         return f"{text}{where}: the data do not determine it; give a number, or leave {self.term} out of {self.joint}"
 
@@ -209,10 +203,8 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
             least = positive(min(value for _, value in curve))
             curves[shape] += [(x, value / least) for x, value in curve]
             span[shape] = max(0.01, span[shape] * 2.5 / (TRIALS - 1))
-    back = {shape: shape.law(laws[shape.index], getattr(model.terms[shape.index].term, shape.shape)) for shape in free}
-    resets = grouped((shape.index, law) for shape, law in back.items() if law is not None)
-    cost, reports = costs_of({index: [law, *resets.get(index, ())] for index, law in laws.items()}), []
-    for shape, start in back.items():
+    reports = []
+    for shape in free:
         # where the cost, relative to the minimum of its pass, is below the 95 % limit of the likelihood ratio
         x, costs = np.array(sorted(curves[shape])).T
         excess = costs - (1.0 + 3.841 / max(first.fit.dof, 1.0))
@@ -231,12 +223,10 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
             shape=shape.shape,
             unit=law.shapes[shape.shape].units[bool(model.robot.prismatic[applied.axis]) and applied.side == "joint"],
             value=value,
-            start=float(getattr(applied.term, shape.shape)),
             bounds=(shape.low, shape.high),
             interval=(min(value, shape.value(low)), max(value, shape.value(high))),
             at_bound=at_bound,
             determined=at_bound is None and high - low < 0.5,
-            gain=0.0 if start is None else 1.0 - cost(laws) / positive(cost({**laws, shape.index: start})),
         )
         reports.append(report)
     fixed = [replace(x, term=replace(laws[k], free=()) if k in laws else x.term) for k, x in enumerate(model.terms)]

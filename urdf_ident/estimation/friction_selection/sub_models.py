@@ -192,13 +192,10 @@ class JointSubModels:
     norms: Array
     rows: float
     _known: dict[Columns, Array] = field(default_factory=dict)
-    _known_own: dict[Columns, Array] = field(default_factory=dict)
 
     def error(self, chosen: Columns) -> tuple[Array, Array]:
         """Returns the squared whitened error of some columns, and its part in the joint's own rows, shape (folds,) each."""
-        if chosen not in self._known_own:
-            self._known_own[chosen] = self._errors([chosen], self.S_own)[0]
-        return self.errors([chosen])[:, 0], self._known_own[chosen]
+        return self.errors([chosen])[:, 0], self._errors([chosen], self.S_own)[0]
 
     def errors(self, options: Sequence[Columns]) -> Array:
         """Returns the squared whitened errors of several choices of columns.
