@@ -29,7 +29,7 @@ from ..estimation.estimators.payload import (
 from ..estimation.estimators.resting import weigh_rests
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
 from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
-from ..estimation.uncertainty.simple_motions import SECONDS, STATES, simple_motions
+from ..estimation.uncertainty.simple_motions import AS_USEFUL, SECONDS, STATES, SimpleMotion, simple_motions, simplest
 from ..judgements.catalogue import Id, Severity
 from ..judgements.judgement import Judgement, Remedy, Verdict
 from ..linalg import Array, positive, triangle
@@ -61,8 +61,6 @@ _NOISIER = 1.5
 UNEXPLAINED = 4.0
 #: Residual of a joint over that with a body on another link, from which the body is said to sit there if that is likelier.
 _BETTER_LINK = 2.0
-#: Standard error that a motion leaves over the least of all motions up to which it is as useful: the simplest such is advised.
-_AS_USEFUL = 1.15
 #: Standard error that a motion leaves over the present one from which it is not worth recording.
 _NO_HELP = 0.7
 
@@ -313,7 +311,7 @@ def known_quantities(
         moving = ("move the loaded arm: poses at rest show no inertia",) * 6
         return levels, tuple("" if level == IDENTIFIABLE else words for level, words in zip(levels, more + moving, strict=True))
     # simple motions, and the standard errors of the quantities if each were recorded as well
-    weights, trials = {name: 1.0 / sigma for name, sigma in fit.sigma.items()}, list[tuple[str, Array]]()
+    weights, trials = {name: 1.0 / sigma for name, sigma in fit.sigma.items()}, list[tuple[SimpleMotion, Array]]()
     loaded = problem.loaded(fit.params)
     for motion in simple_motions(problem.model.robot):
         factor = np.zeros((0, 10))
@@ -323,11 +321,11 @@ def known_quantities(
                     begin = int(np.flatnonzero(group.columns == loaded.added[0])[0])
                     factor = triangle(factor, block[:, begin : begin + 10] * weights[group.name])
         informed = np.vstack([fit.precision, factor * np.sqrt(SECONDS * rate / STATES)])
-        trials.append((motion.words, np.linalg.norm(body.slopes @ np.linalg.pinv(informed, rcond=1e-8), axis=1)))
+        trials.append((motion, np.linalg.norm(body.slopes @ np.linalg.pinv(informed, rcond=1e-8), axis=1)))
     advice = []
     for k, level in enumerate(levels):
         best = min(left[k] for _, left in trials)
-        words = next(text for text, left in trials if left[k] <= max(_AS_USEFUL * best, KNOWN * size[k]))
+        words, _ = simplest(((motion, float(left[k])) for motion, left in trials), AS_USEFUL, KNOWN * float(size[k]))
         helps = level != IDENTIFIABLE and best < _NO_HELP * error[k]
         advice.append(words if helps else "" if level == IDENTIFIABLE else "a heavier body, or more and faster motion")
     return levels, tuple(advice)

@@ -253,7 +253,7 @@ def fit_base(
     first = solve(statistics.stacked(begin, base.independent), rows, reference)
     sigma = group_sigma(statistics, base, first, begin)
     if method == "ols" or weights is not None:
-        return _fit(base, first, sigma, method if weights is None else "wls", weights or dict.fromkeys(sigma, 1.0))
+        return fit_of(base, first, sigma, method if weights is None else "wls", weights or dict.fromkeys(sigma, 1.0))
     # The OLS residual of a group with little noise (an actuator row, for instance) contains errors due to the noisier groups;
     # after another iteration σ reflects the group's own noise.
     for _ in range(_ROUNDS):
@@ -262,7 +262,7 @@ def fit_base(
         before, sigma = sigma, group_sigma(statistics, base, second, weights_now)
         if all(abs(sigma[group] / before[group] - 1.0) < _CONVERGED for group in sigma):
             break
-    return _fit(base, second, sigma, "wls", weights_now)
+    return fit_of(base, second, sigma, "wls", weights_now)
 
 
 def group_sigma(
@@ -293,9 +293,15 @@ def group_sigma(
     return sigma
 
 
-def _fit(
+def fit_of(
     base: BaseParameters, solution: Solution, sigma: Mapping[str, float], method: str, weights: Mapping[str, float]
 ) -> Fit:
+    """Returns the fit of a solution, with standard errors of independent residuals.
+
+    Args:
+        sigma: Row group → standard deviation of its residual [unit of torque].
+        weights: Row group → weight of its rows [1/unit of torque].
+    """
     return Fit(
         base,
         solution.estimate,

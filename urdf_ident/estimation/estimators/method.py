@@ -19,7 +19,7 @@ from ...statistics.fit import Fit, fit_base
 from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.rows import evenly_spread
 from ...statistics.statistic import StatisticSet
-from ..friction_selection.reference_torque import FOLD_TOLERANCE, ConvergedFit, converge, for_folds, with_load_slopes
+from ..friction_selection.reference_torque import FOLD_TOLERANCE, ConvergedFit, converge, for_folds, load_response
 from ..uncertainty.covariance import with_covariance
 from .estimator import Estimated, Estimator, EstimatorInput
 from .generalized import generalized_least_squares
@@ -35,8 +35,15 @@ MATERIAL = 1.0
 _ROUGHLY = 0.1
 
 
-#: Estimators other than least squares; a further entry is a further ``estimation.method``.
+def least_squares(problem: EstimatorInput) -> Estimated:
+    """Least squares, weighted or not, as it was solved before."""
+    return Estimated(problem.least_squares, problem.statistics)
+
+
+#: Every estimator by its name; a further entry is a further ``estimation.method``.
 ESTIMATORS: dict[str, Estimator] = {
+    "ols": least_squares,
+    "wls": least_squares,
     "irls": robust,
     "iv": instrumental_variables,
     "gls": generalized_least_squares,
@@ -45,7 +52,6 @@ ESTIMATORS: dict[str, Estimator] = {
     "ridge": ridge,
     "tls": total_least_squares_estimate,
 }
-METHODS = ("auto", "ols", "wls", *ESTIMATORS)  # of the package
 #: Estimators available for elastic joints, whose link rows measure a deflection and not a torque.
 ELASTIC = ("auto", "ols", "wls", "iv")
 
@@ -55,7 +61,7 @@ class SampleWeighting:
     """The estimator chosen before the estimation, with the weights of the samples.
 
     Attributes:
-        name: One of :data:`METHODS`; "auto" if the choice is still to be made from the data.
+        name: One of :data:`ESTIMATORS`; "auto" if the choice is still to be made from the data.
         why: The reason in words; empty if the user chose it.
         weights: Log → weights of the samples of its segments, shape (N, groups) each, 0 to 1; all 1 if None.
     """
@@ -80,14 +86,14 @@ def choose_weighting(
     """Decides whether samples are weighted individually.
 
     Args:
-        method: One of :data:`METHODS`.
+        method: "auto", or one of :data:`ESTIMATORS`.
         loss: Loss function of IRLS, "tukey" or "huber".
         statistics: Those of the model without load-dependent friction, if they have been computed.
 
     Raises:
         EstimationError: Unknown method, one that is not available for elastic joints, or too few rows.
     """
-    check_known("estimation.method", method, (*METHODS, *ESTIMATORS), EstimationError)
+    check_known("estimation.method", method, ("auto", *ESTIMATORS), EstimationError)
     if not model.is_rigid:
         if method not in ELASTIC:
             raise EstimationError(
@@ -121,19 +127,20 @@ def refine(weighting: SampleWeighting, problem: EstimatorInput, *, loop_known: b
     Raises:
         EstimationError: The estimator does not converge, or lacks what it needs.
     """
-    name, plain = weighting.name, Estimated(problem.least_squares, problem.statistics, weighting.why or "as configured")
-    if name == "irls" and weighting.why:  # not chosen by the user
+    name, why = weighting.name, weighting.why
+    plain = replace(least_squares(problem), why=why or "as configured")
+    if name != "auto":
         try:
-            return replace(robust(problem), why=weighting.why)
+            estimated = ESTIMATORS[name](problem)
         except EstimationError as error:
-            return replace(plain, why=f"{plain.why}; the first weights are kept: {error}", logs=())
-    if name in ESTIMATORS:
-        estimated = ESTIMATORS[name](problem)
+            if name == "irls" and why:  # not chosen by the user
+                return replace(plain, why=f"{why}; the first weights are kept: {error}", logs=())
+            raise
         guessed = estimated.simulated and not loop_known
         guess = "; the default controller was simulated: describe yours in simulation.controller" if guessed else ""
-        return replace(estimated, why=estimated.why + guess)
+        return replace(estimated, why=(why or estimated.why) + guess)
     targets = all(log.report.recording.position_target is not None for log in problem.logs)
-    if name != "auto" or problem.loop is None or not loop_known or not targets:
+    if problem.loop is None or not loop_known or not targets:
         return plain
     try:
         estimated = instrumental_variables(problem)
@@ -161,7 +168,11 @@ def with_errors(estimated: Estimated, problem: EstimatorInput, kind: str) -> Fit
         return estimated.errors(kind)
     logs = problem.logs if estimated.logs is None else estimated.logs
     fit = with_covariance(fit, estimated.statistics, kind, model=model, logs=logs)
-    return with_load_slopes(fit, model, logs, problem.prior)  # no effect without load-dependent friction
+    if not model.loaded or not logs:
+        return fit
+    response = load_response(fit, model, logs, problem.prior)
+    words = f"{fit.covariance_kind}; the load of friction counted as estimated"
+    return replace(fit, covariance=response @ fit.covariance @ response.T, covariance_kind=words)
 
 
 def cross_validated(converged: ConvergedFit, estimated: Estimated) -> CrossValidation:

@@ -29,7 +29,7 @@ from ...model.row_groups import RowGroup
 from ...samples import ReadOnly
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
-from ...statistics.fit import Fit, group_sigma
+from ...statistics.fit import Fit, fit_of, group_sigma
 from ...statistics.least_squares import LEVEL, REPORT_LEVEL, Solution, solve
 from ..extended_model import LoadSlopes
 from ..uncertainty.covariance import FEWEST_STRETCHES, FitData, automatic, jackknife, textbook
@@ -361,20 +361,8 @@ def _solved(
     own = slice(0, 10) if held else body
     others = np.delete(columns, np.r_[own], axis=1)
     information = orthogonal_part(columns[:, own], others) if others.shape[1] else columns[:, own]
-    together = Fit(
-        base,
-        solution.estimate,
-        solution.covariance(1.0),
-        solution.seen,
-        sigma,
-        solution.rows,
-        solution.dof,
-        solution.condition,
-        "wls",
-        "independent residuals",
-        weights,
-        np.full(len(base), float(solution.dof)),
-    )
+    # the weights are one over the residual's deviation, and the unloaded robot's rows have no residual
+    together = replace(fit_of(base, solution, sigma, "wls", weights), covariance=solution.covariance(1.0))
     return FitData(together, statistics, loaded, logs, solution), factor, information  # type: ignore[arg-type]
 
 

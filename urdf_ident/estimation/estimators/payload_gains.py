@@ -8,13 +8,12 @@ equations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ...errors import EstimationError, ModelError
-from ...grouping import grouped
 from ...linalg import Array, orthogonal_part, positive, scaled_lstsq, triangle
 from ...logs.recording import Recording
 from ...model.base import BaseParameters
@@ -28,7 +27,6 @@ from ...signals.config import SignalConfig
 from ...signals.prepare import PreparedLog, prepare_logs
 from ...statistics.accumulate import build_statistics
 from ...statistics.least_squares import MOST_ROUNDS
-from ...statistics.statistic import placed
 from ...torque_constants import NOT_FOUND, TorqueConstants, resolve_gain
 from ..extended_model import ExtendedModel
 from .total_least_squares import total_least_squares
@@ -40,10 +38,6 @@ STRETCHES = 8
 #: Residual of a joint over that with any body on the payload's link, from which the stated body is refused: load-dependent
 #: friction, which the model of a payload lacks, adds a tenth of the load at most.
 OTHER_BODY = 1.25
-
-
-#: Factors by log, number of the stretch of time, and index of the row group.
-Stretches = Mapping[tuple[str, int, int], Array]
 
 
 class _PayloadRows(ExtendedModel):
@@ -88,39 +82,33 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
             where="drive.payload.logs",
             remedy="give logs of the same motions with and without it together, and name the loaded ones, or give drive.gain",
         )
-    rows, groups = _stretches(model, logs, base, payload), tuple(group.name for group in model.groups)
-    joints = tuple(map(joint_of, groups))
-    gain = _converged(_merged(rows), joints)
-    gain_error = _jackknife(rows, gain)
+    rows = _PayloadRows(model, payload)
+    statistics = build_statistics(rows, logs, blocks=STRETCHES)  # type: ignore[arg-type]
+    stretches = list(dict.fromkeys((entry.log, entry.block) for entry in statistics.entries))
+
+    def factors(some: Collection[tuple[str, int]]) -> list[Array]:
+        """``[W | w | I]`` of each row group on the base parameters, of some stretches of time."""
+        part = statistics.select(lambda entry: (entry.log, entry.block) in some)
+        return part.weighted(columns=np.append(base.independent, rows.added))
+
+    joints = tuple(joint_of(group.name) for group in model.groups)
+    gain = _converged(factors(stretches), joints)
+    # jackknife over the stretches of time
+    moves = [_solved(factors([one for one in stretches if one != left]), gain) - gain for left in stretches]
+    gain_error = np.sqrt((len(moves) - 1) / len(moves) * np.sum(np.square(moves), axis=0))
     unknown = ~(gain_error < NOT_FOUND * np.abs(gain))
     if unknown.any():
         k = int(np.argmax(unknown))
         raise EstimationError(
             "the payload hardly loads this joint: its torque constant cannot be found",
-            where=groups[k],
+            where=model.groups[k].name,
             got=f"{gain[k]:.4g} ± {gain_error[k]:.2g}",
             remedy=CHECK_PAYLOAD + "move the joint more with the payload, or give drive.gain",
         )
-    _check_body(model, base, rows, gain, payload)
+    loaded, empty = (factors([one for one in stretches if payload.on(one[0]) == on]) for on in (True, False))
+    _check_body(model, base, loaded, empty, gain, payload)
     origin = ("total least squares",) * model.n
     return TorqueConstants(joints, gain, np.abs(gain_error / gain), origin, "known payload")
-
-
-def _stretches(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload) -> Stretches:
-    """Factors of ``[W | w | I]`` on base parameters."""
-    with_payload = _PayloadRows(model, payload)
-    statistics = build_statistics(with_payload, logs, blocks=STRETCHES)  # type: ignore[arg-type]
-    place, rows = np.append(base.place, len(base)), {}
-    for entry in statistics.entries:
-        at = np.append(place[statistics.layout(entry.group).columns], len(base) + 1)
-        rows[entry.log, entry.block, statistics.groups.index(entry.group)] = placed(entry.R, at, len(base) + 2)
-    return rows
-
-
-def _merged(rows: Stretches, keep: Callable[[str, int], bool] = lambda log, stretch: True) -> list[Array]:
-    """One factor of each row group, of the stretches (log, number) to keep."""
-    kept = grouped((g, part) for (log, stretch, g), part in rows.items() if keep(log, stretch))
-    return [triangle(*kept[g]) for g in sorted(kept)]
 
 
 def _converged(whole: Sequence[Array], joints: Sequence[str]) -> Array:
@@ -146,24 +134,21 @@ def _converged(whole: Sequence[Array], joints: Sequence[str]) -> Array:
     )
 
 
-def _jackknife(rows: Stretches, gain: Array) -> Array:
-    """Standard errors of the gains over stretches of time, shape (n,)."""
-    units = sorted({(log, stretch) for log, stretch, _ in rows})
-    moves = [_solved(_merged(rows, lambda *one, left=left: one != left), gain) - gain for left in units]
-    return np.asarray(np.sqrt((len(units) - 1) / len(units) * np.sum(np.square(moves), axis=0)))
-
-
-def _check_body(model: DynamicModel, base: BaseParameters, rows: Stretches, gain: Array, payload: Payload) -> None:
+def _check_body(
+    model: DynamicModel, base: BaseParameters, loaded: Sequence[Array], empty: Sequence[Array], gain: Array, payload: Payload
+) -> None:
     """Refuses a payload if another body on its link explains the loaded logs clearly better, with the same torque constants.
 
     Its mass is not tested: the constants follow it.
+
+    Args:
+        loaded, empty: ``[W | w | I]`` of each row group, of the logs with and without it.
     """
     moved, b = base.projection[:, 10 * payload.body : 10 * payload.body + 10], len(base)
     stated, free = list[Array](), list[Array]()
-    by_load = [_merged(rows, lambda log, _, on=on: payload.on(log) == on) for on in (True, False)]  # type: ignore[misc]
-    for g, (loaded, empty) in enumerate(zip(*by_load, strict=True)):
-        both = np.vstack([loaded, empty])
-        torque, body = gain[g] * both[:, -1:], np.vstack([loaded[:, :b] @ moved, np.zeros((len(empty), 10))])
+    for g, (carrying, bare) in enumerate(zip(loaded, empty, strict=True)):
+        both = np.vstack([carrying, bare])
+        torque, body = gain[g] * both[:, -1:], np.vstack([carrying[:, :b] @ moved, np.zeros((len(bare), 10))])
         left = np.linalg.norm(orthogonal_part(both[:, -1], both[:, : b + 1], rcond=1e-12))
         unit = 1.0 / positive(abs(gain[g]) * float(max(left, 1e-9 * np.linalg.norm(both[:, -1]))))
         stated.append(unit * np.hstack([both[:, :b], torque - both[:, b : b + 1]]))

@@ -24,7 +24,7 @@ covariance at a fixed torque into that of the fixed point.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -157,26 +157,12 @@ def for_folds(build: Build, statistics: StatisticSet) -> Build:
     return partial(build, blocks=1, alike=repetitions(statistics)) if whole_motions(statistics) else build
 
 
-def with_load_slopes(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], prior: Prior | None = None) -> Fit:
-    """Returns the same estimate with the covariance of the fixed point; the given one without load-dependent terms.
-
-    Args:
-        fit: The converged estimate, with the covariance at the fixed torque.
-        logs: The logs of the fit; without any the fit is not changed.
-        prior: The prior used for the reference torque.
-    """
-    if not model.loaded or not logs:
-        return fit
-    response = load_response(fit, model, logs, prior)
-    kind = f"{fit.covariance_kind}; the load of friction counted as estimated"
-    return replace(fit, covariance=response @ fit.covariance @ response.T, covariance_kind=kind)
-
-
 def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], prior: Prior | None = None) -> Array:
     """Returns the sensitivity of the converged estimate to a change of the estimate at a fixed torque.
 
     Args:
-        prior: As for :func:`.rigid_slopes`.
+        fit: The converged estimate.
+        prior: The prior used for the reference torque.
 
     Returns:
         ``(1 + W⁺ D)⁻¹``, shape (b, b); identity for base parameters that are not identifiable.

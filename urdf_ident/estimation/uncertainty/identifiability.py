@@ -22,15 +22,14 @@ from ...linalg import Array, IntArray, positive, rms, standard_errors, triangle
 from ...model.base import ALONE, COMBINED, NEVER, BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...statistics.fit import Fit
-from .simple_motions import SECONDS, SimpleMotion, motion_factor, simple_motions
+from .simple_motions import AS_USEFUL, SECONDS, SimpleMotion, motion_factor, simple_motions, simplest
 
 IDENTIFIABLE, WEAK, COMBINATION, LOST = "identifiable", "weak", "only in combination", "not identifiable"
 #: Standard error over magnitude up to which a parameter is identified, and above which the data contribute less than a tenth
 #: (with an error of three prior standard deviations the prior has nine tenths of the weight).
 KNOWN, NOTHING = 0.5, 3.0
-#: A simple motion is good enough if its error is at most this many times that of the best one: alone, or added to data, where
-#: even the best one hardly does more than halve the error.
-_NEARLY, _BESIDE = 3.0, 1.15
+#: A simple motion alone is good enough if its error is at most this many times that of the best one.
+_NEARLY = 3.0
 #: Smallest assumed magnitude of a friction term, as a share of the joint's largest friction of the same unit.
 _FRICTION_SHARE = 0.1
 
@@ -183,12 +182,12 @@ def _advice(
         trials.append((motion, inflation * standard_errors(informed if elastic else triangle(data, informed))))
     for row in unknown.tolist():
         enough = min(KNOWN * float(size[row]), 0.5 * float(fit.bse[row]))
-        motion_words, left = _simplest(model, fit.base, row, trials, _BESIDE, enough)
+        motion_words, left = _simplest(model, fit.base, row, trials, AS_USEFUL, enough)
         before, after = float(fit.bse[row] / size[row]), float(left / size[row])
         would_leave = f"would leave {_percent(after)}" + (f" instead of {_percent(before)}" if np.isfinite(before) else "")
         if elastic or not np.isfinite(after):
             advice[row] = motion_words, ""
-        elif after > NOTHING or after > before / _BESIDE:
+        elif after > NOTHING or after > before / AS_USEFUL:
             best = f"{SECONDS:g} s of the best simple motion ({motion_words}) {would_leave}"
             advice[row] = "", f"its torque is too small compared with the noise: {best}"
         else:
@@ -239,16 +238,12 @@ def _elsewhere(model: DynamicModel, base: BaseParameters) -> list[str]:
 def _simplest(
     model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[Trial], nearly: float = _NEARLY, enough: float = 0.0
 ) -> tuple[str, float]:
-    """The first motion that is sufficient, or nearly as good as the best, for one base parameter, and the error after it.
-
-    For friction only motions are tried in which the joint moves.
-    """
+    """The simplest motion for one base parameter, and the error after it; for friction, of those in which the joint moves."""
     k = int(base.independent[row])
     if k >= model.n_inertial:
         joint = model.robot.joints.index(model.parameters[k].owner)
         trials = [trial for trial in trials if joint in trial[0].moving]
-    limit = max(nearly * min(float(errors[row]) for _, errors in trials), enough)
-    return next((motion.words, float(errors[row])) for motion, errors in trials if errors[row] <= limit)
+    return simplest(((motion, float(errors[row])) for motion, errors in trials), nearly, enough)
 
 
 def _percent(error: float) -> str:

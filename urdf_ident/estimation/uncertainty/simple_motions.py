@@ -5,7 +5,7 @@ They are smooth ones within the robot's range and speeds; their information foll
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -28,6 +28,8 @@ _NEGLIGIBLE = 1e-6
 FAST_PERIOD = 4.0
 #: Sines of a motion: share of its amplitude, multiple of its frequency; the speeds add up to about one.
 _SINES = ((0.5, 1.0), (0.12, 2.3), (0.05, 4.1))
+#: Error after a motion over that of the best one up to which it is as useful, beside data it hardly adds to.
+AS_USEFUL = 1.15
 #: Speed of joints without a limit [rad/s or m/s].
 SPEED = 2.0
 #: All pairs of joints are tried up to this number of joints, with more joints only neighbours.
@@ -84,6 +86,19 @@ def simple_motions(robot: Robot, seed: int = 0) -> Iterator[SimpleMotion]:
         every = tuple(range(n))
         yield SimpleMotion("move all joints slowly over their ranges", every, _only(*slow, every))
         yield SimpleMotion("move all joints fast and at the same time", every, _only(*fast, every))
+
+
+def simplest(trials: Iterable[tuple[SimpleMotion, float]], nearly: float, enough: float = 0.0) -> tuple[str, float]:
+    """Returns the first motion that is sufficient, or nearly as good as the best, and the error after it.
+
+    Args:
+        trials: Motions, and the standard error that each leaves, any unit.
+        nearly: Error over that of the best one up to which a motion will do.
+        enough: Error that is sufficient.
+    """
+    tried = list(trials)
+    limit = max(nearly * min(left for _, left in tried), enough)
+    return next((motion.words, left) for motion, left in tried if left <= limit)
 
 
 def _only(motion: Segment, rest: Array, moving: tuple[int, ...]) -> Segment:
