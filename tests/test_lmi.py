@@ -289,6 +289,23 @@ def test_a_certificate_of_infeasibility_that_is_nearly_proven_is_no_point():
     assert status == "infeasible"
 
 
+def test_a_solver_without_progress_is_asked_again_in_another_scale(poor, monkeypatch):
+    """Some data stop the solver far from the optimum in one scale of the objective, and not in another."""
+    problem, honest, asked = LmiProblem(poor.prior, poor.parameters), ConicForm.solve, []
+    expected = problem.solve(poor.R, poor.rho, 10.0)
+
+    def solve(form, solver=None):
+        asked.append(form)
+        y, bound, status = honest(form, solver)
+        return (y, bound, status) if len(asked) > 1 else (np.zeros_like(y), -np.inf, "InsufficientProgress")
+
+    monkeypatch.setattr(ConicForm, "solve", solve)
+    found = problem.solve(poor.R, poor.rho, 10.0)
+    assert len(asked) == 2
+    assert found.status == "optimal"
+    assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
 def test_data_of_a_large_scale_do_not_pass_for_infeasible_constraints():
     """A payload whose logs were exchanged with the unloaded ones: no body explains efforts a thousand times their noise."""
     ball = from_com(1e-3, np.zeros(3), 1e-8 * np.eye(3))

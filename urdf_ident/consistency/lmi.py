@@ -51,6 +51,8 @@ _ACCURACY = 1e-5
 _UNMOVED = 1e-4
 #: Accuracy of the solver, which ends below the largest data term over the scale of the objective.
 _LARGEST = 1e-8
+#: Scales of the objective that are tried one after the other, as multiples of the first.
+_SCALES = (1.0, 1e-2, 1e-4)
 #: Entries of Z of a body, and their number with the logarithms of its diagonal.
 _OF_FACTOR, _OF_BODY = 10, 14
 
@@ -235,12 +237,21 @@ class LmiProblem:
         Returns:
             x, shape (p,), or None without one; a lower bound of the minimum; and the status: as of :meth:`ConicForm.solve`.
         """
+        # the objective is divided by its scale, that of the prior distance, for which absolute tolerances are set; against
+        # these, data of a much larger one would pass for infeasible. No scale suits all data: where the solver makes no more
+        # progress, it is tried again with smaller ones.
+        for multiple in _SCALES:
+            scale = multiple * max(weight, _LARGEST * float(b @ b))
+            y, bound, status = self._form(A, b, weight, scale).solve(self.solver)
+            if status in ("optimal", "infeasible", "unbounded"):
+                break
+        return None if y is None else y[: self.p], scale * bound, status
+
+    def _form(self, A: Array, b: Array, weight: float, scale: float) -> ConicForm:
+        """The problem of :meth:`minimise`, its objective divided by a scale."""
         p, k, entropic = self.p, len(b), self.distance == "entropic"
         masses = np.flatnonzero(self._mass_scale) if entropic else np.zeros(0, dtype=int)
         form = ConicForm(p + k + (_OF_BODY * self.n if entropic else 0) + len(masses))
-        # the objective is divided by its scale, that of the prior distance, for which absolute tolerances are set; against
-        # these, data of a much larger one would pass for infeasible
-        scale = max(weight, _LARGEST * float(b @ b))
         shrunk, share, x, residual = 1.0 / np.sqrt(scale), weight / scale, np.arange(p), np.arange(p, p + k)
         form.add("zero", k, shrunk * b, (-shrunk * A, x), (np.eye(k), residual))
         form.quadratic[residual], form.quadratic[10 * self.n if entropic else 0 : p] = 2.0, 2.0 * share
@@ -252,8 +263,7 @@ class LmiProblem:
             form.add_logarithm(logarithm, 1.0, self._mass[i], body)
             form.linear[logarithm] = -share * self._mass_scale[i]
             form.linear[body] += share * self._mass_scale[i] * self._mass[i]
-        y, bound, status = form.solve(self.solver)
-        return None if y is None else y[:p], scale * bound, status
+        return form
 
     def _constrain(self, form: ConicForm) -> None:
         form.add("nonnegative", len(self._h), self._h, (self._G, np.arange(self.p)))
