@@ -22,6 +22,7 @@ import numpy as np
 
 from ..errors import LimitError
 from ..linalg import Array
+from ..model.rigid_bodies import gravity_torques
 from ..parallel import one_thread
 from .criteria import Criterion
 from .family import Grid
@@ -342,8 +343,8 @@ class Search:
 
     def _gravity_load(self, pose: Array) -> tuple[float, str]:
         """The largest share of a usable torque limit that gravity needs at a pose, and its torque in words."""
-        rows, limits, still = self.problem.rows, self.problem.limits, np.zeros((1, len(pose)))
-        tau = np.abs(rows.torque(rows.evaluate(pose[None], still, still)[1])[0])
+        limits = self.problem.limits
+        tau = np.abs(gravity_torques(self.problem.model.robot, pose[None])[0])
         share = tau / (0.95 * TORQUE_FILL * limits.torque)
         j = int(np.argmax(share))
         return float(share[j]), f"{tau[j]:.4g} of {limits.torque[j]:.4g} by joint '{limits.joints[j]}'"

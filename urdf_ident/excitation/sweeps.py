@@ -292,8 +292,7 @@ def design_poses(
     def draw(count: int = 1) -> Array:
         return np.asarray((low + high) / 2 + half * rng.uniform(-1.0, 1.0, (count, robot.n)))
 
-    torque = prior_torque(robot)
-    drawn = _held(_free(draw, carrying, approach, limits, collisions), approach, limits, torque)
+    drawn = _held(robot, _free(draw, carrying, approach, limits, collisions), approach, limits)
     speed = np.minimum(_SLOW * limits.velocity, scale * _FASTEST)
     rise = np.minimum(_RISE * speed, np.where(np.isfinite(limits.acceleration), 0.5 * limits.acceleration, np.inf))
     for _ in range(_DRAWS):
@@ -307,7 +306,7 @@ def design_poses(
         for q in order:  # approach from below, pass, and approach from above
             points += [q - approach, q, q + approach, q]
         trajectory = trapezoidal(robot.joints, np.array(points), speed, rise, 10.0 * rise, dwell=HOLD)
-        found = PosesExperiment.verified(trajectory, limits, torque, collisions, poses=np.array(order))
+        found = PosesExperiment.verified(trajectory, limits, prior_torque(robot), collisions, poses=np.array(order))
         if found.feasible:
             break
         drawn = np.delete(drawn, chosen[::2], axis=0)
@@ -329,11 +328,10 @@ def _by_nearest(poses: Array) -> list[Array]:
     return order
 
 
-def _held(poses: Array, approach: Array, limits: Limits, torque: Torque) -> Array:
+def _held(robot: Robot, poses: Array, approach: Array, limits: Limits) -> Array:
     """Returns the poses in which gravity is within the torque limits, including the ends of their approaches."""
     ends = np.concatenate([poses - approach, poses, poses + approach])
-    still = np.zeros_like(ends)
-    excess = (np.abs(torque(ends, still, still)) - _HELD * limits.torque).reshape(3, len(poses), -1).max(axis=0)
+    excess = (np.abs(engine.gravity_torques(robot, ends)) - _HELD * limits.torque).reshape(3, len(poses), -1).max(axis=0)
     held = (excess <= 0).all(axis=1)
     if held.sum() < _FEWEST:
         beyond = (excess > 0).mean(axis=0)
