@@ -234,6 +234,23 @@ def test_a_solver_that_lies_or_fails_leaves_a_possible_robot(poor, monkeypatch, 
         np.testing.assert_allclose(solution.theta, poor.prior.theta0, rtol=1e-9)
 
 
+@pytest.mark.parametrize("distance", ["euclid", "entropic"])
+def test_a_coarse_answer_beside_a_known_total_mass_stays_near_it(poor, monkeypatch, distance):
+    """As first-order solvers give: 1e-4 standard deviations beside constraints that leave no room."""
+    total = 1.1 * poor.prior.theta0[0:40:10].sum()
+    problem = poor.problem(poor.total(total), distance=distance)
+    best, honest = problem.solve(poor.R, poor.rho), LmiProblem.minimise
+
+    def coarse(*asked):
+        x, bound, status = honest(*asked)
+        return x + 1e-4, bound, status
+
+    monkeypatch.setattr(LmiProblem, "minimise", coarse)
+    solution = problem.solve(poor.R, poor.rho)
+    assert solution.objective == pytest.approx(best.objective, rel=1e-3)
+    assert solution.theta[0:40:10].sum() == pytest.approx(total, rel=1e-7)
+
+
 @pytest.mark.parametrize(
     ("solver", "words"), [("NONE", "not installed.*NONE.*CLARABEL"), ("OSQP", "OSQP cannot solve it.*name another")]
 )

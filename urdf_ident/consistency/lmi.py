@@ -19,8 +19,8 @@ for which ``max Σ log Z_ii = log det Q``, and the logarithms themselves (expone
 logarithms of the relative masses.
 
 The solver's status is not trusted: constraint violations and the objective are recomputed from plain arrays, and the optimum
-has a lower bound from the dual variables. A point that violates a constraint is moved towards the nearest one to the prior
-until it does not, and one far above the bound is reported as not proven optimal.
+has a lower bound from the dual variables. A point that violates a constraint is put on the half-spaces in question, then moved
+towards the nearest one to the prior until it does not; one far above the bound is reported as not proven optimal.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, ShapeError, SolverError, check_known, check_shape
-from ..linalg import Array
+from ..linalg import Array, lstsq
 from ..model.inertia import PSEUDO_BASIS, pseudo_inertia
 from ..model.prior import Prior
 from ..model.terms import Parameter
@@ -288,12 +288,16 @@ class LmiProblem:
             form.linear[body] += scale * np.einsum("aak->k", self._linear[i])
 
     def _inside(self, x: Array | None) -> Array:
-        """The point, moved towards the nearest one to the prior until it violates no constraint by more than the tolerance."""
+        """The point, put on the half-spaces that it violates, then moved towards the one nearest to the prior until allowed."""
         if x is not None and self._allows(x):
             return x
         if self._nearest is None:
             raise self._infeasible()
-        low, high, step = 0.0, 1.0, 0.0 if x is None else x - self._nearest
+        if x is None:
+            return self._nearest
+        less = np.minimum(self._G @ x + self._h, 0.0)
+        step = x - lstsq(self._G[less < 0], less[less < 0])[0] - self._nearest
+        low, high = 0.0, 1.0
         for _ in range(60):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if self._allows(self._nearest + middle * step) else (low, middle)
