@@ -243,7 +243,7 @@ AUDITED = {
             logs/formats/text.py:line_blocks logs/formats/variables.py:open_hdf5
             logs/formats/variables.py:open_numpy logs/tables.py:file_hash model/meshes.py:load_mesh
             model/description.py:read_description motion/collision/world.py:read_world
-            pipeline/simulate.py:_result_of
+            pipeline/simulate.py:true_plant
             project.py:load_project result/identification.py:load simulation/truth.py:read_truth viz/scene.py:add_shape
             viz/scene.py:_with_own_images.inlined
         """,
@@ -251,7 +251,6 @@ AUDITED = {
             cli/application.py:_Printed._drop cli/application.py:main pipeline/fleet.py:fleet
             export/on_robot.py:_program provenance.py:computing
             report/page.py:_text result/scores.py:read_series viz/page.py:_assemble
-            viz/player.py:_bridge
         """,
         BEFORE: "export/mjcf_patch.py:_files_of result/write.py:write_mjcf",
         NONE: """

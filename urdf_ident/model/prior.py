@@ -15,7 +15,7 @@ therefore have a term of their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -65,7 +65,7 @@ _FLOOR, _THICKNESS, _GUESS_STD = 1e-3, 0.1, 1.0
 _POINT = 1e-3
 #: Density of bodies where neither the URDF nor torques show it [kg/m³]; arms of known masses have 600 to 1000.
 _DENSITY = 1000.0
-#: Number of links whose inertials are equal from which these are placeholders.
+#: Number of links whose inertials, or masses, are equal from which these are placeholders.
 _EQUAL = 3
 
 
@@ -311,19 +311,24 @@ def with_joint_terms(
     )
 
 
+def common_value(values: Sequence[Hashable]) -> Hashable | None:
+    """Returns what all values, or all but one, are, if these are :data:`_EQUAL` or more; otherwise None."""
+    value, count = Counter(values).most_common(1)[0] if values else (None, 0)
+    return value if count >= max(_EQUAL, len(values) - 1) else None
+
+
 def _unknown(robot: Robot, lumped: Array) -> tuple[BoolArray, list[str]]:
     """Bodies whose inertials the URDF does not state, shape (n_bodies,), and what it states instead.
 
     Inertials that are equal on all links with mass, or all but one, are placeholders.
     """
-    stated = Counter(tuple(link.theta) for link in robot.description.links.values() if link.theta is not None and link.theta[0])
-    usual, count = stated.most_common(1)[0] if stated else ((), 0)
-    equal = count >= max(_EQUAL, stated.total() - 1)
+    stated = [link.theta for link in robot.description.links.values() if link.theta is not None and link.theta[0]]
+    usual = common_value([tuple(theta) for theta in stated])
     massless = (lumped[:, 0] <= _MASSLESS * lumped[:, 0].max()) | (lumped[:, 0] <= 0)
 
     def told(name: str) -> bool:
         theta = robot.description.links[name].theta
-        return theta is not None and theta[0] != 0 and not (equal and tuple(theta) == usual)
+        return theta is not None and theta[0] != 0 and tuple(theta) != usual
 
     placeholder = np.array([not any(told(link.name) for link in body.links) for body in robot.bodies])
     why = ["no mass" if none else "the same inertial as all others, a placeholder," for none in massless]

@@ -16,7 +16,7 @@ from ..friction import FRACTIONS, Viscous
 from ..grouping import grouped
 from ..linalg import Array, BoolArray, divisors, lstsq, rms
 from ..model.dynamic_model import DynamicModel
-from ..model.prior import WIDER, Posterior, Prior, scaled_bodies
+from ..model.prior import WIDER, Posterior, Prior, common_value, scaled_bodies
 from ..model.robot import Robot
 from ..model.row_groups import joint_of
 from ..model.trained import sliders, without_inertia, without_joint_terms
@@ -107,7 +107,7 @@ class Evidence:
             allow less as well.
         departures: Parts of logs whose residual differs from the rest.
         folds_repeat: Whether the folds of the cross-validation repeat one motion.
-        placeholders: Whether the inertials of all bodies, or all but one, are guesses, which do not determine a scale.
+        placeholders: Whether the URDF's masses are missing, or equal as placeholders are: they do not determine a scale.
         unaided: As ``uncertainty``, with the prior's standard deviations :data:`WIDER` times as large: what the data leave
             undetermined and the URDF fills in.
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
@@ -204,7 +204,7 @@ def measure_evidence(
         masses=masses,
         departures=_deviating_parts(model, statistics, fitted),
         folds_repeat=len(motions(statistics)) == 1 and periodic(statistics, TIME_FOLDS),
-        placeholders=int((~prior.guessed).sum()) <= (1 if model.n > 2 else 0),
+        placeholders=_placeholders(robot, prior),
         reversals=reversals,
         one_way=one_way,
     )
@@ -244,6 +244,12 @@ def measure_evidence(
         overdriven={joints[j]: float(stated[j] / effort[j]) for j in limited if stated[j] > effort[j]},
         gravity_errors=gravity_errors,
     )
+
+
+def _placeholders(robot: Robot, prior: Prior) -> bool:
+    """Whether all bodies, or all but one, are guesses, or the masses of all links, or all but one, are equal."""
+    masses = [float(link.theta[0]) for link in robot.description.links.values() if link.theta is not None and link.theta[0]]
+    return int((~prior.guessed).sum()) <= (1 if robot.n > 2 else 0) or common_value(masses) is not None
 
 
 def random_states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:

@@ -193,7 +193,7 @@ def _scale(ident: Record) -> Iterator[Judgement]:
         if not confirmed:
             yield Judgement(
                 Id.SCALE_UNPROVEN,
-                "the URDF's inertials are missing or all equal (placeholders): the scale rests on the unit of the log alone",
+                "the URDF's masses are missing or all equal, as placeholders are: the scale rests on the unit of the log alone",
                 Remedy(f"check {source}; {confirm}"),
             )
         return
