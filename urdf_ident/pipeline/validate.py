@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from ..result.scores import (
     validate_log,
 )
 from ..result.validation import ValidationReport
-from ..samples import columns, fast_speed
+from ..samples import Segment, columns, fast_speed
 from ..signals.filters import lowpass
 from ..signals.prepare import PreparedLog, for_scores
 from ..statistics.accumulate import build_statistics
@@ -197,12 +197,21 @@ def with_validation(
 
 
 def _training_series(ident: Identification, logs: Sequence[PreparedLog]) -> tuple[LogTrace, ...]:
-    """Series of training logs for plots, beside the torques of the URDF without and with fitted friction; of long segments the
+    """Series of training logs for plots, beside the torques of the URDF without and with fitted friction; of a long one its
     beginning."""
     thetas = {"exported": ident.theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
-    begun = [log.with_segments(part.slice(0, min(len(part), MOST_SAMPLES)) for part in log.segments) for log in logs]
+    begun = [log.with_segments(_beginning(log.segments)) for log in logs]
     cutoff = float(ident.signals["cutoff"])
     return tuple(log_trace(log, predict_all(ident.model, thetas, log), cutoff, held_out=False) for log in begun)
+
+
+def _beginning(segments: Sequence[Segment]) -> Iterator[Segment]:
+    """Yields the first :data:`.MOST_SAMPLES` samples of a log."""
+    left = MOST_SAMPLES
+    for segment in segments:
+        if left > 0:
+            yield segment.slice(0, min(len(segment), left))
+        left -= len(segment)
 
 
 def _tested_motion(entry: Mapping[str, Any], log: PreparedLog, factor: Array) -> HeldOutMotion:

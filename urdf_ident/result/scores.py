@@ -41,7 +41,7 @@ FILE = "series.json"
 POINTS, BINS, LAGS, BANDS, LOGS = 1200, 41, 60, 80, 4
 #: Maximum number of samples for a histogram of speeds, all logs together.
 _COUNTED = 40_000
-#: Maximum number of samples of a segment for autocorrelation and spectrum; of a training log, for all series.
+#: Maximum number of samples of a segment for autocorrelation and spectrum, and of a training log for all series.
 MOST_SAMPLES = 1 << 17
 #: Number of significant digits in the file.
 _DIGITS = 5
