@@ -141,7 +141,7 @@ class JointSearch:
         """Returns mean gains over folds, as fractions of the joint's own error, and their standard errors, shape (news,)."""
         before, own = self.sub_models.error(self._columns(old))
         after = self.sub_models.errors([self._columns(laws) for laws in news])
-        gained = (before[:, None] - after) / positive(float(own.mean()))
+        gained = (before[:, None] - after) / positive(own)[:, None]
         return gained.mean(axis=0), standard_error(gained)
 
     def needed(self, old: Laws, new: Laws, error: float) -> float:
