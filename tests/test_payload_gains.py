@@ -1,12 +1,13 @@
 """Torque constants from a known payload."""
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, done, run
+from commands import assert_refused, done, run, write_yaml
 from conftest import arm_urdf
 from estimation_samples import as_log
 from logs import Truth, fourier, torques, write_csv
@@ -68,8 +69,34 @@ def test_torque_constants_from_a_payload_on_the_command_line(tmp_path: Path) -> 
     for layout in ((), ("-c", config)):  # the constants are those of the result
         (score,) = json.loads(done("validate", tmp_path / "out", logs[3], *layout, "--json", "--no-report"))
         assert score["mean_rmse"] == pytest.approx(data["validation"][0]["mean_rmse"], rel=1e-9)
+    assert_constants_only_for_their_unit(tmp_path)
     result = run("identify", tmp_path / "arm.urdf", logs[2], "-c", config, "-o", tmp_path / "none")
     assert_refused(result, 2, "with and without the payload", "1 of 1", "drive.payload.logs", "or give drive.gain")
+
+
+def assert_constants_only_for_their_unit(folder: Path) -> None:
+    """Logs in mA are converted; those in N·m need no constants, which is to be said, and are not multiplied by them."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    log = read_recording(folder / "empty_1.csv", robot)  # numbers as they stand: A
+    scaled = {"mA": 1e3, "N·m": GAIN, "mN·m": 1e3 * GAIN}
+    for unit, factor in scaled.items():
+        write_csv(folder / f"in_{unit}.csv", log.joints, log.time, log.position, log.effort * factor)
+
+    def validated(name: str, layout: dict[str, object]) -> subprocess.CompletedProcess[str]:
+        config = write_yaml(folder / "layout.yaml", layout)
+        return run("validate", folder / "out", folder / f"{name}.csv", "-c", config, "--json")
+
+    def score(name: str, layout: dict[str, object]) -> float:
+        result = validated(name, layout)
+        assert result.returncode == 0, result.stderr
+        return float(json.loads(result.stdout)[0]["mean_rmse"])
+
+    amperes = score("empty_1", {"log": {"units": {"effort": "A"}}})
+    assert score("in_mA", {"log": {"units": {"effort": "mA"}}}) == pytest.approx(amperes, rel=1e-6)
+    for name, stated in (("in_N·m", {}), ("in_mN·m", {"effort": "mN·m"})):
+        got = (f"{name}.csv", "efforts in N·m, expected A", r"units: \{effort: A\}", r"gain \[N·m per N·m, 1\]")
+        assert_refused(validated(name, {"log": {"units": stated}}), 2, *got)
+        assert score(name, {"log": {"units": stated}, "drive": {"gain": 1.0}}) == pytest.approx(amperes, rel=0.1)
 
 
 def test_a_delay_of_the_currents_does_not_change_the_constants(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ class Drive(ReadOnly):
         offset: Joint position at motor position zero, shape (n,) [rad or m].
         gain_origin: Source of the gains, in words.
         gain_error: Relative standard error of each gain if estimated, shape (n,), a fraction; None: unknown.
+        effort_unit: SI unit of the training logs' efforts, which are those that the gains of a result are for; None: not known.
     """
 
     reduction: Array
@@ -37,6 +38,7 @@ class Drive(ReadOnly):
     offset: Array
     gain_origin: str = "effort is a torque"
     gain_error: Array | None = None
+    effort_unit: str | None = None
 
     @classmethod
     def build(
@@ -177,6 +179,7 @@ class Drive(ReadOnly):
             "joint_offset": self.offset.tolist(),
             "gain_origin": self.gain_origin,
             **({} if self.gain_error is None else {"gain_error": self.gain_error.tolist()}),
+            **({} if self.effort_unit is None else {"effort_unit": self.effort_unit}),
         }
 
     @classmethod

@@ -21,6 +21,7 @@ from ..judgements.judgement import Judgement
 from ..linalg import Array
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, each_usable
+from ..model.drive import Drive
 from ..model.dynamic_model import DynamicModel
 from ..model.payload import Payload
 from ..model.robot import Robot
@@ -152,7 +153,12 @@ def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Proj
     """
     check_motors(model, logs)
     config, payload, as_given = project.signal_config(), project.build_payload(model.robot), model
-    model = as_given.with_drive(resolve_drive(as_given, logs, payload, config, force=force))
+
+    def constants(config: SignalConfig) -> Drive:
+        drive = resolve_drive(as_given, logs, payload, config, force=force)
+        return replace(drive, effort_unit=logs[0].effort_unit) if logs else drive
+
+    model = as_given.with_drive(constants(config))
     conditioned = partial(_conditioned, logs=logs, payload=payload, force=force)
     prepared, delay_entry = conditioned(model, config=config), dict[str, Any]()
     delay = estimated_delay(prepared, model.robot, model.drive.reduction) if model.is_rigid else None
@@ -162,7 +168,7 @@ def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Proj
         if take_out:
             config = replace(config, delay=seconds)
             if payload is not None:
-                model = as_given.with_drive(resolve_drive(as_given, logs, payload, config, force=force))
+                model = as_given.with_drive(constants(config))
             prepared = conditioned(model, config=config)
         # what was taken out is no finding any more, unless the delay may be longer than that
         remaining = () if take_out and delay.inside else delay.findings()

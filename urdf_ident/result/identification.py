@@ -94,7 +94,8 @@ class Identification(Record):
             known, drive = drive, project.build_drive(robot)
             left_open = all(one.drive.gain in (None, "auto") for one in layouts)
             if left_open and project.log.units.get("effort") == self.project.log.units.get("effort"):  # found in its own logs
-                drive = replace(drive, gain=known.gain, gain_origin=known.gain_origin, gain_error=known.gain_error)
+                constants = ("gain", "gain_origin", "gain_error", "effort_unit")
+                drive = replace(drive, **{name: getattr(known, name) for name in constants})
         sections: dict[str, Any] = {
             name: getattr(project, name) for name in ("log", "drive") if name in project.model_fields_set
         }

@@ -27,7 +27,7 @@ def joint_side(recording: Recording, drive: Drive) -> Recording:
     """Converts a recording to the joint side, with efforts as joint torques [N·m, N] and the motor side after the gear.
 
     Raises:
-        LogError: The effort is a current, voltage or fraction and no gain is known.
+        LogError: The effort is a current, voltage or fraction and no gain is known, or the gain is for another of these.
     """
     if not recording.effort_is_torque and drive.gain_origin in ("effort is a torque", "auto"):
         raise LogError(
@@ -35,6 +35,18 @@ def joint_side(recording: Recording, drive: Drive) -> Recording:
             where=recording.where,
             remedy=f"give drive.gain [N·m per {recording.effort_unit}] in the project file, or name the controller's target "
             "current and torque (log.columns.effort_target, torque_target): their ratio at rest is the gain",
+        )
+    unit, known = recording.effort_unit, drive.effort_unit
+    same_unit = known in (None, unit) or (recording.effort_is_torque and known in ("N·m", "N"))
+    if recording.effort is not None and not same_unit:
+        raise LogError(
+            "the torque constants are for efforts in another unit",
+            where=recording.where,
+            got=f"efforts in {unit}",
+            expected=f"{known}, as in the training logs",
+            remedy=f"if these are in {known} too, state it: `log: {{units: {{effort: {known}}}}}`; otherwise "
+            f"give a section `drive` for them with its gain [N·m per {unit}{', 1' if recording.effort_is_torque else ''}] and "
+            "gears, in a project file (`-c`)",
         )
     on_motor = recording.position_side == "motor"
 
