@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-from commands import done
+from commands import assert_refused, done, run
 from conftest import arm_urdf, rnea
 from loaded_arm import COM, INERTIA, MASS, motion, moves, stuck, torque
 from logs import fourier, write_csv
@@ -217,6 +217,31 @@ def test_poses_at_rest(ident: Identification, robot: Robot, body: pin.Inertia) -
     wrong = payload(ident, [poses(robot, body, (1, -1))], static=True, link="l3")
     assert wrong.verdict.level == "poor"
     assert "a body on l4, or on a link fixed to it" in wrong.verdict.judgements[0].message
+
+
+def test_poses_are_checked_as_motion_is(ident: Identification, robot: Robot, body: pin.Inertia, tmp_path: Path) -> None:
+    """A log with a fault gives no payload, unless it is forced; that it holds hardly any motion is no fault of poses."""
+    log = poses(robot, body, (1, -1))
+    held = np.arange(len(log.time)) % 150 >= 50  # the motion between the poses cut away
+    once, exchanged = log.effort.copy(), log.effort[:, [0, 2, 1, 3]]
+    once[:, 1] = once[:, 2]
+    write_csv(tmp_path / "rests.csv", log.joints, log.time[held], log.position[held], log.effort[held])
+    write_csv(tmp_path / "poses.csv", log.joints, log.time, log.position, log.effort)
+    write_csv(tmp_path / "exchanged.csv", log.joints, log.time, log.position, exchanged)
+    write_csv(tmp_path / "once.csv", log.joints, log.time, log.position, once)
+    ident.save(tmp_path / "identification.json")
+    weigh = ("payload", tmp_path / "identification.json")
+    assert_refused(run(*weigh, tmp_path / "rests.csv"), 1, "rests.csv", "the robot does not move")
+    for name in ("rests.csv", "poses.csv"):
+        found = json.loads(done(*weigh, tmp_path / name, "--static", "--json"))
+        assert found["mass"]["value"] == pytest.approx(MASS, rel=0.1)
+        assert "the unloaded robot's" not in str(found["verdict"])
+    told = run(*weigh, tmp_path / "exchanged.csv", "--static", "--json")
+    assert "times the unloaded robot's with its dry friction" in str(json.loads(told.stdout)["verdict"])
+    refused = run(*weigh, tmp_path / "once.csv", "--static", "-o", tmp_path / "refused.json")
+    assert_refused(refused, 1, "once.csv", "the efforts of j2 and j3 are one signal", "log.columns.effort")
+    assert not (tmp_path / "refused.json").exists()
+    assert run(*weigh, tmp_path / "once.csv", "--static", "--force").stdout
 
 
 @pytest.mark.parametrize(("count", "level", "least"), [(4, 0.0, 0.83), (6, 0.0, 0.87), (6, 1.0, 0.88)])

@@ -740,7 +740,7 @@ class Id(str, Enum):
     PAYLOAD_UNEXPLAINED = warning(
         "payload-unexplained",
         "The residual of a joint is several times the unloaded robot's; refused where the mass is not shown.",
-        "check torque constants, contact and loads that swing",
+        "check columns, units, torque constants, contact and loads that swing",
     )
     PAYLOAD_MASS = info("payload-mass", "Relative standard error of the mass: good below 2 %, refused from 20 % on.")
 

@@ -27,7 +27,7 @@ from ..estimation.estimators.payload import (
     with_usual_gears,
 )
 from ..estimation.estimators.resting import weigh_rests
-from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
+from ..estimation.estimators.static_poses import estimate_static, friction_at_rest, pose_notes, resting_poses
 from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
 from ..estimation.uncertainty.simple_motions import AS_USEFUL, SECONDS, STATES, SimpleMotion, simple_motions, simplest
 from ..judgements.catalogue import Id, Severity
@@ -43,7 +43,7 @@ from ..parallel import one_thread
 from ..result.identification import Identification
 from ..result.payload import PayloadResult
 from ..result.record import Record
-from ..signals.prepare import prepare_logs
+from ..signals.prepare import checked, prepare_logs
 
 #: Message and remedy for a loaded log that the unloaded model was fitted to.
 _LEARNT = ("this log is one of the training logs of the unloaded model", "name logs that carry the payload")
@@ -119,16 +119,18 @@ def payload(
     body, place = moving_link(robot, link)
     errors, placement = _gain_errors(ident, gain_error), transform_matrix(place.rotation, place.translation)
     problem = with_usual_gears(PayloadProblem(ident.model, ident.fit, ident.factor, body, placement, errors))
-    ratios: dict[str, float] = {}
+    ratios, usual = dict[str, float](), "the unloaded robot's"
     elsewhere: Judgement | None = None
     # 2. Its ten parameters from poses or motion; whether the residual is the unloaded robot's, or a body elsewhere explains it.
-    if static:  # static friction is indeterminate, so that residuals are not compared
-        poses = resting_poses(logs, robot, ident.model.drive)
+    as_unloaded = project.further_config(ident.signals)
+    if static:
+        reports = checked(logs, robot, ident.model.drive, as_unloaded, force=force, at_rest=True)
+        poses = resting_poses([report.recording for report in reports], robot)
         fit, rate = estimate_static(problem, poses), None
         elsewhere = other_link(problem, fit, partial(estimate_static, poses=poses))
+        ratios, usual = residual_ratios(ident, fit, friction_at_rest(problem, poses)), f"{usual} with its dry friction"
         notes = pose_notes(problem, poses)
     else:  # conditioned as the logs of the unloaded robot were
-        as_unloaded = project.further_config(ident.signals)
         config = replace(as_unloaded, periodic=project.signals.periodic, reason="as of the unloaded logs")
         conditioned = prepare_logs(logs, robot, ident.model.drive, config, force=force, payload=project.build_payload(robot))
         prepared, rest_notes = weigh_rests(ident.model.unloaded(), conditioned, config)
@@ -164,7 +166,7 @@ def payload(
         notes=notes,
         friction=dict(fit.changes),
         sigma=dict(fit.sigma),
-        verdict=payload_verdict(fit, quantities, ratios, elsewhere),
+        verdict=payload_verdict(fit, quantities, ratios, elsewhere, usual),
     )
 
 
@@ -193,11 +195,16 @@ def check_loaded(robot: Robot, training: Sequence[Recording], loaded: Sequence[R
     refuse_trained({log.sha256: log.name for log in training}, loaded, *_LEARNT)
 
 
-def residual_ratios(ident: Record, fit: PayloadFit) -> dict[str, float]:
-    """Ratio of the loaded logs' residual to the unloaded logs' per row group; empty where outliers were down-weighted."""
+def residual_ratios(ident: Record, fit: PayloadFit, at_rest: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Ratio of the loaded logs' residual to the unloaded logs' per row group; empty where outliers were down-weighted.
+
+    Args:
+        at_rest: What dry friction, which is indeterminate at rest, adds to the unloaded residual of each row group in poses.
+    """
     if ident.estimation.get("down_weighted"):
         return {}
-    return {name: value / ident.fit.sigma[name] for name, value in fit.sigma.items() if ident.fit.sigma.get(name)}
+    usual = {name: float(np.hypot(sigma, (at_rest or {}).get(name, 0.0))) for name, sigma in ident.fit.sigma.items()}
+    return {name: value / usual[name] for name, value in fit.sigma.items() if usual.get(name)}
 
 
 def other_link(problem: PayloadProblem, fit: PayloadFit, estimate: Callable[[PayloadProblem], PayloadFit]) -> Judgement | None:
@@ -253,8 +260,14 @@ def payload_remarks(
     return tuple(notes)
 
 
-def payload_verdict(fit: PayloadFit, body: Quantities, ratios: Mapping[str, float], elsewhere: Judgement | None) -> Verdict:
-    """Judges an estimate; ratios: see :func:`residual_ratios`."""
+def payload_verdict(
+    fit: PayloadFit,
+    body: Quantities,
+    ratios: Mapping[str, float],
+    elsewhere: Judgement | None,
+    usual: str = "the unloaded robot's",
+) -> Verdict:
+    """Judges an estimate; ratios: see :func:`residual_ratios`; usual: what they are relative to, in words."""
     if body.impossible:
         taken, error = -fit.params[0], fit.bse[0]
         words = f"the logs imply a mass of {-taken:.3g} ± {error:.2g} kg, which is impossible: they differ in something else"
@@ -272,7 +285,7 @@ def payload_verdict(fit: PayloadFit, body: Quantities, ratios: Mapping[str, floa
     loudest = max(ratios, key=lambda name: ratios[name], default="")
     odd = ""
     if loudest and ratios[loudest] > UNEXPLAINED:
-        times = f"{ratios[loudest]:.2g} times the unloaded robot's"
+        times = f"{ratios[loudest]:.2g} times {usual}"
         odd = f"the residual of {joint_of(loudest)} is {times} and not explained by the body"
     if body.interval[0, 0] <= 0 or not np.isfinite(body.std_error[0]):
         nothing = "the interval includes 0 kg: these logs may contain no payload"
@@ -283,7 +296,8 @@ def payload_verdict(fit: PayloadFit, body: Quantities, ratios: Mapping[str, floa
     severity: Severity = "info" if share < _GOOD else "warning" if share < _POOR else "refused"
     judged = [Judgement(Id.PAYLOAD_MASS, f"the mass is known to ± {100 * share:.3g} %", severity=severity)]
     if odd:
-        words = f"{odd} (another torque constant, contact, a swinging load?); standard errors do not cover this"
+        causes = "exchanged columns, another unit or torque constant, contact, a swinging load?"
+        words = f"{odd} ({causes}); standard errors do not cover this"
         judged.append(Judgement(Id.PAYLOAD_UNEXPLAINED, words))
     return Verdict.of(judged)
 

@@ -140,6 +140,31 @@ def prepare_logs(
         LogError: No log is given, two logs have the same name, one log is given twice, or no usable motion remains.
         QualityError: A log is refused.
     """
+    reports = checked(recordings, robot, drive, config, force=force)
+    logs = conditioned_logs(recordings, reports, robot, config, payload)
+    scale = payload if drive.gain_error is not None else None  # one that the torque constants come from
+    return [log.with_findings(suspecting_payload(scale, log.report.findings)) for log in logs]
+
+
+def checked(
+    recordings: Sequence[Recording],
+    robot: Robot,
+    drive: Drive,
+    config: SignalConfig,
+    *,
+    force: bool = False,
+    at_rest: bool = False,
+) -> list[QualityReport]:
+    """Checks logs that are used together, each as :func:`assessed`.
+
+    Args:
+        force: Continue in spite of findings that refuse a log.
+        at_rest: The logs are to show poses: that hardly anything moves, or that positions stay as they are, refuses none.
+
+    Raises:
+        LogError: No log is given, two logs have the same name, or one log is given twice.
+        QualityError: A log is refused.
+    """
     if not recordings:
         raise LogError("no log was given", remedy="name at least one")
     names = [recording.name for recording in recordings]
@@ -147,11 +172,12 @@ def prepare_logs(
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
     all_usable(recordings, copies_refused(recordings))
     reports = assessed(recordings, robot, drive, config)
+    if at_rest:
+        of_motion = (Id.AT_REST, Id.TOO_SHORT, Id.FROZEN_TOO_LONG)
+        reports = [report.with_findings(item for item in report.findings if item.id not in of_motion) for report in reports]
     if not force:
         require_usable(recordings, reports)
-    logs = conditioned_logs(recordings, reports, robot, config, payload)
-    scale = payload if drive.gain_error is not None else None  # one that the torque constants come from
-    return [log.with_findings(suspecting_payload(scale, log.report.findings)) for log in logs]
+    return reports
 
 
 def assessed(

@@ -19,14 +19,11 @@ from ...errors import EstimationError
 from ...grouping import runs
 from ...linalg import Array, BoolArray, positive
 from ...logs.recording import Recording
-from ...model.drive import Drive
 from ...model.robot import Robot
 from ...model.trained import without_inertia
 from ...samples import ReadOnly, Segment
 from ...signals.clock import even_pieces
 from ...signals.filters import HIGHEST, differentiate, lowpass
-from ...signals.motor_side import joint_side
-from ...signals.quality.report import assess
 from ...statistics.least_squares import Solution, solve
 from ...statistics.statistic import placed
 from .payload import LoadedModel, PayloadFit, PayloadProblem, beside, from_gains, from_robot
@@ -66,15 +63,18 @@ class StaticPoses(ReadOnly):
         return np.asarray((moved == 0) | (np.abs(self.direction.sum(axis=0)) > _ONE_SIDED * np.maximum(moved, 1)))
 
 
-def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> StaticPoses:
+def resting_poses(logs: Sequence[Recording], robot: Robot) -> StaticPoses:
     """Finds the standstills of logs.
+
+    Args:
+        logs: Checked, on the joint side.
 
     Raises:
         EstimationError: Too few standstills.
     """
     places, torques, directions = [], [], []
     for log in logs:
-        pieces, clock = even_pieces(assess(joint_side(log, drive), robot).recording)
+        pieces, clock = even_pieces(log)
         before = np.zeros(robot.n)
         for piece in pieces:
             if piece.effort is None:
@@ -167,6 +167,12 @@ def _levels(loaded: LoadedModel, poses: StaticPoses) -> Array:
     still = np.zeros_like(v)
     both = [[model.torque(theta, q[None], sign * v, still)[0] for q in poses.q] for sign in (1.0, -1.0)]
     return np.asarray(np.maximum(0.5 * (np.array(both[0]) - np.array(both[1])), 0.0))
+
+
+def friction_at_rest(problem: PayloadProblem, poses: StaticPoses) -> dict[str, float]:
+    """Largest residual that dry friction of the unloaded robot leaves in poses, of each row group [N·m or N]."""
+    levels = _levels(problem.loaded(np.zeros(10)), poses).mean(axis=0)
+    return {group.name: float(np.linalg.norm(levels * group.mix)) for group in problem.model.groups}
 
 
 def _weighted(lean: Sequence[Array], sigma: Sequence[float]) -> tuple[Solution, list[float], list[Array]]:
