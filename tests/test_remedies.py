@@ -152,6 +152,7 @@ UNTESTED: dict[Id, str] = {
         "a constraint that does not hold is no longer judged: only the error on other motion tells whether that was right",
     ),
     **dict.fromkeys((Id.FRICTION_IMPLAUSIBLE, Id.TORQUE_IMPLAUSIBLE), "which laws a short log can carry depends on the log"),
+    Id.NOT_OPTIMAL: "where a solver stops depends on its version",
     Id.MASS_AT_LIMIT: "with a higher limit the mass is still far from the URDF's (mass-far)",
     Id.SPRING: "it describes the log, whatever laws the model lists",
 }

@@ -346,6 +346,14 @@ def test_a_mass_at_a_limit_is_said_first(ident: ui.Identification) -> None:
     assert brief(held).split(":")[1].strip().startswith("USABLE, the mass of l2 is at a limit")
 
 
+@pytest.mark.parametrize(("gap", "words"), [(0.9, ""), (25.0, "up to 5 standard errors"), ("inf", "at an unknown distance")])
+def test_a_solver_that_stopped_before_the_optimum_is_said(ident: ui.Identification, gap: float | str, words: str) -> None:
+    stopped = {**ident.solver, "status": "fallback", "residuals": {**ident.solver["residuals"], "gap": gap}}
+    verdict = replace(ident, solver=stopped).verdict
+    assert [words in one.message for one in verdict.judgements if one.id == "not-optimal"] == [True] * bool(words)
+    assert verdict.level == ("usable" if words else ident.verdict.level)
+
+
 def test_a_cause_stands_before_the_error_that_it_explains_and_names_all_its_joints(ident: ui.Identification) -> None:
     late = {"id": "effort-delay", "severity": "warning", "message": "the effort of this joint comes later", "remedy": "check"}
     sign = {"id": "effort-sign", "severity": "refused", "joint": "joint_3", "message": "the sign of joint_3", "remedy": "turn"}

@@ -617,6 +617,12 @@ class Id(str, Enum):
         "set `consistency: {method: lmi}`",
         settings=("consistency.method",),
     )
+    NOT_OPTIMAL = warning(
+        "not-optimal",
+        "The solver stopped before the optimum: exported parameters may not fit the data as well as others would.",
+        "leave `consistency.solver` out, or name another solver there",
+        size="distance from the optimum in standard errors, at most",
+    )
     SCALE_UNPROVEN = warning(
         "scale-unproven",
         "The URDF's masses are placeholders: the scale rests on the unit of the log alone.",

@@ -101,6 +101,14 @@ def _physics(ident: Record) -> Iterator[Judgement]:
             f"not physically consistent: {offenders}",
             Remedy("set {settings}", {"consistency.method": "lmi"}),
         )
+    # the gap is twice a negative log-likelihood: 1 for one standard error
+    if ident.solver.get("status") == "fallback" and (gap := float(ident.solver["residuals"]["gap"])) > 1.0:
+        yield Judgement(
+            Id.NOT_OPTIMAL,
+            f"{ident.solver['name']} stopped before the optimum: the exported parameters are "
+            + (f"up to {np.sqrt(gap):.2g} standard errors from it" if np.isfinite(gap) else "at an unknown distance from it"),
+            size=float(np.sqrt(gap)) if np.isfinite(gap) else None,
+        )
     unseen = int((~ident.fit.seen).sum())
     if unseen:
         verb = "is" if unseen == 1 else "are"
