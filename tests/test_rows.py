@@ -170,3 +170,12 @@ def test_kept_columns_make_the_same_factors(robot: Robot, most: int, monkeypatch
         model = DynamicModel(robot, friction=friction, drive=drive).with_reference(rng.normal(size=30))
         assert_same_factors(model, segments, RowFilter(4), monkeypatch)
     assert rows._Kept.held <= rows.MOST
+
+
+@pytest.mark.parametrize("room", [False, True])
+def test_columns_are_kept_of_all_logs_or_of_none(model: DynamicModel, room: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a long log holds until its end would be missing to all that comes after."""
+    logs, held = prepared(model, recording(model, "a", 125.0, 1), recording(model, "b", 125.0, 2)), rows._Kept.held
+    monkeypatch.setattr("urdf_ident.statistics.accumulate.have_room", lambda *_: room)
+    build_statistics(model, logs)
+    assert (rows._Kept.held > held) == room

@@ -124,7 +124,9 @@ def _statistic_of(
     name, conditioned, weights = log
     common = f"cutoff {conditioned.cutoff:.9g} Hz, velocity {conditioned.velocity_source}"
     row_filter, segments = RowFilter(conditioned.factor), conditioned.segments
-    return accumulate(model, name, segments, row_filter, blocks=blocks, conditioning=common, weights=weights, rows=rows)
+    return accumulate(
+        model, name, segments, row_filter, blocks=blocks, conditioning=common, weights=weights, rows=rows, keep=keep
+    )
 
 
 def build_statistics(
