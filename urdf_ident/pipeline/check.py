@@ -22,6 +22,17 @@ from ..motion.limits import finite_ends
 from ..result.urdf_check import UrdfCheck
 from ..units import joint_units
 
+#: Between these limits [turns] the unit is probably degrees; above the second, some exporters mean "no limit".
+_TURNS = (10.0, 1e4)
+#: A wrong unit is a factor of ten or more; springs, counterweights and thermal limits of the motor explain less.
+_BEYOND = 3.0
+#: Random poses of which the median weight is taken.
+_POSES = 200
+#: Multiple of the sum of all joint offsets beyond which a centre of mass or radius of gyration is in another unit.
+_FAR = 10.0
+#: Fewest joints whose offsets tell the size of a robot.
+_CHAIN = 3
+
 
 def check(model: DynamicModel) -> UrdfCheck:
     """Checks a URDF before anything is computed from it.
@@ -83,17 +94,6 @@ def check(model: DynamicModel) -> UrdfCheck:
         },
         springs=stiffest_springs(model),
     )
-
-
-#: Between these limits [turns] the unit is probably degrees; above the second, some exporters mean "no limit".
-_TURNS = (10.0, 1e4)
-#: A wrong unit is a factor of ten or more; springs, counterweights and thermal limits of the motor explain less.
-_BEYOND = 3.0
-_POSES = 200
-#: Multiple of the sum of all joint offsets beyond which a centre of mass or radius of gyration is in another unit.
-_FAR = 10.0
-#: Fewest joints whose offsets tell the size of a robot.
-_CHAIN = 3
 
 
 def implausible_values(robot: Robot) -> list[dict[str, str]]:
